@@ -23,6 +23,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'the restrictions of the kernel (Landlock, seccomp, privileges, Seatbelt) and ' +
       'the self-tests',
     'command.ts': 'the commands that start a runner, and that it re-executes itself with',
+    'frame-sockets.ts': 'the end of the server of the socket that carries the frames',
     'processes.ts': 'the side of the server: starts the process, encodes and decodes its frames',
     'realm-source.ts': 'the script that a realm is made with: captured globals around the bundle',
     'rejections.ts': 'has the runtime report unhandled rejections without an event loop',

@@ -1,14 +1,14 @@
 /**
- * A runner: the process that executes the Functions of one Release. The server starts it with the
- * pipes as descriptors 0 and 1. It enters its sandbox, then processes frames until its input ends.
- * It reads with blocking calls and never enters an event loop, since only a frame can continue a
- * Query or a Mutation.
+ * A runner: the process that executes the Functions of one Release. The server starts it with a
+ * socket as a descriptor. It enters its sandbox, then processes frames until its input ends. It
+ * reads with blocking calls and never enters an event loop, since only a frame can continue a Query
+ * or a Mutation.
  */
 import { readSync, writeSync } from 'node:fs'
 import { Host, prepareRealm } from './host.ts'
 import { makeCpuClock } from './kernel/cpu-clocks.ts'
 import { Progress } from './kernel/progress.ts'
-import { FrameReader, FrameWriter } from './protocol/frames.ts'
+import { FRAMES_DESCRIPTOR, FrameReader, FrameWriter } from './protocol/frames.ts'
 import {
   type Containment,
   LOADING,
@@ -93,7 +93,7 @@ function processFrames({ progress, cpuMicros, hello }: Ports): never {
   const chunk = Buffer.allocUnsafe(READ_BYTES)
   for (;;) {
     flush()
-    const length = readSync(0, chunk, 0, READ_BYTES, null)
+    const length = readSync(FRAMES_DESCRIPTOR, chunk, 0, READ_BYTES, null)
     if (length === 0) process.exit(0)
     reader.push(chunk.subarray(0, length), onFrame)
   }
@@ -111,5 +111,7 @@ function startWatching(listener: Parameters<typeof watchRejections>[0]): Rejecti
 
 function writeAll(bytes: Buffer): void {
   let written = 0
-  while (written < bytes.length) written += writeSync(1, bytes, written, bytes.length - written)
+  while (written < bytes.length) {
+    written += writeSync(FRAMES_DESCRIPTOR, bytes, written, bytes.length - written)
+  }
 }

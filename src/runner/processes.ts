@@ -14,12 +14,12 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ValidationError } from '../value/validation-error.ts'
+import { FrameSocket } from './frame-sockets.ts'
 import { KernelFile } from './kernel/kernel-files.ts'
 import { cText, libc } from './kernel/libc.ts'
 import { ProcessCounts } from './kernel/process-counts.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './kernel/progress.ts'
-import { FrameReader, FrameWriter } from './protocol/frames.ts'
+import { FRAMES_DESCRIPTOR } from './protocol/frames.ts'
 import {
   type DocumentsReply,
   decodeFromRunner,
@@ -114,13 +114,10 @@ export function runnerSpawner(command: readonly string[]): SpawnRunner {
 }
 
 class SpawnedRunner implements RunnerProcess {
-  readonly #child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
+  readonly #child: Bun.Subprocess<'ignore', 'ignore', 'pipe'>
+  readonly #frames: FrameSocket
   readonly #record: number
   readonly #recordBytes = new Uint8Array(PROGRESS_BYTES)
-  readonly #output = new FrameWriter()
-  /** Bytes of a write that the system has not accepted yet. */
-  #draining = 0
-  #sent = 0
   readonly #cpuFile: KernelFile | null
   readonly #memoryFile: KernelFile | null
   readonly #counts: ProcessCounts | null
@@ -138,6 +135,10 @@ class SpawnedRunner implements RunnerProcess {
       throw error
     }
     const { pid } = this.#child
+    this.#frames = new FrameSocket(this.#child.stdio[FRAMES_DESCRIPTOR] as number, {
+      onFrame: (text) => events.onMessage(decodeFromRunner(text), text.length),
+      onMalformed: events.onMalformed,
+    })
     this.#cpuFile = KernelFile.open(`/proc/${pid}/task/${pid}/schedstat`)
     this.#memoryFile = KernelFile.open(`/proc/${pid}/statm`)
     this.#counts = process.platform === 'linux' ? ProcessCounts.open(pid) : null
@@ -149,75 +150,51 @@ class SpawnedRunner implements RunnerProcess {
   }
 
   get backlogBytes(): number {
-    return this.#draining + this.#output.length
+    return this.#frames.backlogBytes
   }
 
   get sentBytes(): number {
-    return this.#sent
+    return this.#frames.sentBytes
   }
 
   get sentFrames(): number {
-    return this.#output.frames
+    return this.#frames.sentFrames
   }
 
   load(source: string, limits: LoadLimits): void {
-    this.#output.append(encodeLoad(source, limits))
+    this.#frames.append(encodeLoad(source, limits))
   }
 
   describe(call: number): void {
-    this.#output.append(encodeDescribe(call))
+    this.#frames.append(encodeDescribe(call))
   }
 
   invoke(call: number, request: InvokeRequest, options: InvokeOptions): void {
-    this.#output.append(encodeInvoke(call, request, options))
+    this.#frames.append(encodeInvoke(call, request, options))
   }
 
   reply(call: number, operation: number, storedText: string): void {
-    this.#output.append(encodeReply(call, operation, storedText))
+    this.#frames.append(encodeReply(call, operation, storedText))
   }
 
   documents(call: number, operation: number, reply: DocumentsReply): void {
-    this.#output.append(encodeDocuments(call, operation, reply))
+    this.#frames.append(encodeDocuments(call, operation, reply))
   }
 
   forget(before: number): void {
-    this.#output.append(encodeForget(before))
+    this.#frames.append(encodeForget(before))
   }
 
   reject(call: number, operation: number, error: RejectedOperation): void {
-    this.#output.append(encodeRejection(call, operation, error))
+    this.#frames.append(encodeRejection(call, operation, error))
   }
 
   cancel(call: number): void {
-    this.#output.append(encodeCancel(call))
+    this.#frames.append(encodeCancel(call))
   }
 
   flush(): void {
-    if (this.#ended || this.#draining > 0 || this.#output.length === 0) return
-    const bytes = this.#output.take()
-    this.#draining = bytes.length
-    this.#sent += bytes.length
-    const pending = [
-      this.#attempt((pipe) => pipe.write(bytes)),
-      this.#attempt((pipe) => pipe.flush()),
-    ]
-    if (pending.every((taken) => typeof taken === 'number')) {
-      this.#draining = 0
-      return
-    }
-    void Promise.allSettled(pending).then(() => {
-      this.#draining = 0
-      this.flush()
-    })
-  }
-
-  /** Ignores failures, at once or later: the end of a runner is reported by onExit. */
-  #attempt(use: (pipe: Bun.FileSink) => number | Promise<number>): number | Promise<number> {
-    try {
-      return use(this.#child.stdin)
-    } catch {
-      return 0
-    }
+    this.#frames.flush()
   }
 
   kill(): void {
@@ -263,7 +240,7 @@ class SpawnedRunner implements RunnerProcess {
   }
 
   async #watch(events: RunnerEvents): Promise<void> {
-    await Promise.all([this.#readFrames(events), this.#readErrorOutput(events)])
+    await Promise.all([this.#frames.closed, this.#readErrorOutput(events)])
     await this.#child.exited
     // Reads the record a last time: the call that it was executing stays readable.
     this.progress()
@@ -279,19 +256,6 @@ class SpawnedRunner implements RunnerProcess {
       code: this.#child.exitCode,
       residentBytesMax,
     })
-  }
-
-  async #readFrames(events: RunnerEvents): Promise<void> {
-    const frames = new FrameReader()
-    try {
-      for await (const chunk of this.#child.stdout) {
-        const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-        frames.push(bytes, (text) => events.onMessage(decodeFromRunner(text), text.length))
-      }
-    } catch (error) {
-      if (!(error instanceof ValidationError)) throw error
-      events.onMalformed(error.message)
-    }
   }
 
   async #readErrorOutput(events: RunnerEvents): Promise<void> {
@@ -313,8 +277,8 @@ function start(command: readonly string[], record: number) {
     cwd: '/',
     // An interrupt of the terminal is for this process, which ends its runners.
     detached: true,
-    stdio: ['pipe', 'pipe', 'pipe', record],
-  }) as Bun.Subprocess<'pipe', 'pipe', 'pipe'>
+    stdio: ['ignore', 'ignore', 'pipe', record, 'socket-fd'],
+  }) as Bun.Subprocess<'ignore', 'ignore', 'pipe'>
 }
 
 /** Filtered system calls, no new privileges, no capability, and not root. */

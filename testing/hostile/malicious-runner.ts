@@ -4,7 +4,7 @@
  */
 import { readSync, writeSync } from 'node:fs'
 import { Progress } from '../../src/runner/kernel/progress.ts'
-import { FrameReader, FrameWriter } from '../../src/runner/protocol/frames.ts'
+import { FRAMES_DESCRIPTOR, FrameReader, FrameWriter } from '../../src/runner/protocol/frames.ts'
 
 const USAGE = [false, false, false, 0, []]
 /** The protocol lets a runner report any CPU time; the server must not trust it. */
@@ -19,7 +19,7 @@ const send = (...message: unknown[]) => {
 
 function write(bytes: Uint8Array): void {
   let written = 0
-  while (written < bytes.length) written += writeSync(1, bytes, written)
+  while (written < bytes.length) written += writeSync(FRAMES_DESCRIPTOR, bytes, written)
 }
 
 type Breaches = Readonly<Record<string, (id: number) => void>>
@@ -166,7 +166,7 @@ if (import.meta.main) {
   const reader = new FrameReader()
   const chunk = Buffer.alloc(65_536)
   for (;;) {
-    const length = readSync(0, chunk, 0, chunk.length, null)
+    const length = readSync(FRAMES_DESCRIPTOR, chunk, 0, chunk.length, null)
     if (length === 0) process.exit(0)
     reader.push(chunk.subarray(0, length), (text) => processFrame(text, progress))
   }

@@ -8,7 +8,7 @@ import { readFileSync, readSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { cText, isMusl, libc } from '../../src/runner/kernel/libc.ts'
 import { Progress } from '../../src/runner/kernel/progress.ts'
-import { FrameReader, FrameWriter } from '../../src/runner/protocol/frames.ts'
+import { FRAMES_DESCRIPTOR, FrameReader, FrameWriter } from '../../src/runner/protocol/frames.ts'
 import { lockDown, restrictAndRestart } from '../../src/runner/sandbox/containment.ts'
 
 export interface NativeAttack {
@@ -123,7 +123,7 @@ const USAGE = [false, false, false, 0, []]
 function send(...message: unknown[]): void {
   output.append(JSON.stringify(message))
   const bytes = output.take()
-  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at)
+  for (let at = 0; at < bytes.length; ) at += writeSync(FRAMES_DESCRIPTOR, bytes, at)
 }
 
 function processFrame(text: string): void {
@@ -152,7 +152,7 @@ if (import.meta.main) {
   const reader = new FrameReader()
   const chunk = Buffer.alloc(65_536)
   for (;;) {
-    const length = readSync(0, chunk, 0, chunk.length, null)
+    const length = readSync(FRAMES_DESCRIPTOR, chunk, 0, chunk.length, null)
     if (length === 0) process.exit(0)
     reader.push(chunk.subarray(0, length), processFrame)
   }

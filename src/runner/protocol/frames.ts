@@ -1,6 +1,9 @@
-/** Length-prefixed frames in byte streams, for both ends of the pipe. */
+/** Length-prefixed frames in byte streams, for both ends of the socket. */
 import { ValidationError } from '../../value/validation-error.ts'
 import { FRAME_BYTES_MAX } from './messages.ts'
+
+/** The descriptor of a runner that is connected with the server, for both directions. */
+export const FRAMES_DESCRIPTOR = 4
 
 const HEADER_BYTES = 4
 const INITIAL_BYTES = 64 * 1024

@@ -5,6 +5,7 @@
  */
 import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { cText, cVector, libc } from '../kernel/libc.ts'
+import { FRAMES_DESCRIPTOR } from '../protocol/frames.ts'
 import { type Containment, GROWTH_BYTES_MAX } from '../protocol/messages.ts'
 import { landlockVersion, restrictFiles } from './landlock.ts'
 import {
@@ -12,6 +13,7 @@ import {
   dieWithParent,
   forbidNewPrivileges,
   giveWay,
+  keepOnExec,
   keepOnlyWhatChangesUser,
   leaveRoot,
   limitData,
@@ -23,13 +25,13 @@ import { restrictSystemCalls } from './seccomp.ts'
 
 /** A link to this program, which works even if the file was replaced or cannot be reached. */
 const SELF = '/proc/self/exe'
-/** Descriptors 0 to 3 are the pipes, the log and the progress record. */
-const FIRST_FOREIGN_DESCRIPTOR = 4
+/** Those below are the standard ones, the progress record and the socket of the frames. */
+const FIRST_FOREIGN_DESCRIPTOR = FRAMES_DESCRIPTOR + 1
 /** The memory figures of this process, opened while that is still allowed. */
-const MEMORY_DESCRIPTOR = 4
+const MEMORY_DESCRIPTOR = FIRST_FOREIGN_DESCRIPTOR
 /** The C library reads the bounds of its stack there; the rule holds while this keeps the inode. */
 const MAPS = '/proc/self/maps'
-const MAPS_DESCRIPTOR = 5
+const MAPS_DESCRIPTOR = FIRST_FOREIGN_DESCRIPTOR + 1
 const STATUS_BYTES_MAX = 16_384
 
 export interface SelfCommand {
@@ -46,6 +48,7 @@ export interface SelfCommand {
 export function restrictAndRestart(command: SelfCommand): void {
   forbidNewPrivileges()
   closeOnExec(FIRST_FOREIGN_DESCRIPTOR)
+  keepOnExec(FRAMES_DESCRIPTOR)
   inherit(MEMORY_DESCRIPTOR, '/proc/self/status')
   inherit(MAPS_DESCRIPTOR, MAPS)
   limitResources()

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runnerCommand } from '../command.ts'
 import { type RunnerProcess, runnerSpawner } from '../processes.ts'
+import { FRAMES_DESCRIPTOR } from '../protocol/frames.ts'
 import type { FromRunner } from '../protocol/messages.ts'
 
 const onLinux = process.platform === 'linux'
@@ -26,18 +27,19 @@ describe.runIf(onLinux)('the kernel shows of a runner', () => {
   })
   afterAll(() => runner.kill())
 
-  test('three pipes and its progress record open, and nothing that leads anywhere', () => {
+  test('its log, its progress record and one socket open, and nothing that leads anywhere', () => {
     const folder = `/proc/${runner.pid}/fd`
     const open = readdirSync(folder).map((fd) => [Number(fd), readlinkSync(`${folder}/${fd}`)])
     const [own, other] = [
-      open.filter(([fd]) => Number(fd) < 4),
-      open.filter(([fd]) => Number(fd) > 3),
+      open.filter(([fd]) => Number(fd) <= FRAMES_DESCRIPTOR),
+      open.filter(([fd]) => Number(fd) > FRAMES_DESCRIPTOR),
     ]
     expect(own).toEqual([
-      [0, expect.stringMatching(/^(?:pipe|socket):/)],
-      [1, expect.stringMatching(/^(?:pipe|socket):/)],
+      [0, '/dev/null'],
+      [1, '/dev/null'],
       [2, expect.stringMatching(/^(?:pipe|socket):/)],
       [3, expect.stringMatching(/^\/memfd:svc-runner/)],
+      [FRAMES_DESCRIPTOR, expect.stringMatching(/^socket:/)],
     ])
     // Descriptors of the runtime's own event loop.
     for (const [, target] of other) expect(target).toMatch(/^anon_inode:\[(?:event|timer)/)
@@ -122,10 +124,12 @@ test.runIf(onLinux)('a runner ends with the process that started it', async () =
   const script = `
     const { openSync } = require('node:fs')
     const child = Bun.spawn(${command}, {
-      env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'pipe', openSync('/dev/null', 'r+')],
+      env: {}, cwd: '/',
+      stdio: ['ignore', 'ignore', 'pipe', openSync('/dev/null', 'r+'), 'socket-fd'],
     })
-    const { value } = await child.stdout.getReader().read()
-    console.log(child.pid, value.length)
+    const { promise, resolve } = Promise.withResolvers()
+    await Bun.connect({ fd: child.stdio[4], socket: { data: (_, bytes) => resolve(bytes) } })
+    console.log(child.pid, (await promise).length)
     for (;;);
   `
   const parent = Bun.spawn([process.execPath, '-e', script], { stdout: 'pipe', stderr: 'inherit' })

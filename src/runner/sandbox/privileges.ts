@@ -27,6 +27,7 @@ const SETPRIORITY = process.arch === 'x64' ? 141 : 140
 const PRIO_PROCESS = 0
 /** A third of the weight of the server, where both want a processor. */
 const NICE = 5
+const F_SETFD = 2
 const CLOSE_RANGE = 436
 const CLOSE_RANGE_CLOEXEC = 4
 
@@ -47,6 +48,11 @@ export function dieWithParent(): void {
 /** Closes descriptors from `first` on at the next exec. */
 export function closeOnExec(first: number): void {
   libc().syscall(CLOSE_RANGE, first, 0xffff_ffff, CLOSE_RANGE_CLOEXEC, 0, 0)
+}
+
+/** Leaves a descriptor open at the next exec. The runtime closes all but the first four. */
+export function keepOnExec(descriptor: number): void {
+  libc().fcntl(descriptor, F_SETFD, 0)
 }
 
 /**
