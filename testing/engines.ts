@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocuments } from '../src/documents/sqlite/stores.ts'
+import type { DocumentStore } from '../src/documents/store.ts'
 import type { RequestsOptions } from '../src/engine/actions/outgoing-requests.ts'
 import type { ConfigurationSource } from '../src/engine/calls/function-configuration.ts'
 import { createEngine } from '../src/engine/create-engine.ts'
@@ -25,6 +26,7 @@ import { poolBench } from './runners.ts'
 export interface EngineBench {
   readonly engine: Engine
   readonly files: Files
+  readonly store: DocumentStore
   readonly pool: RunnerPool
   readonly log: MemoryLog
   readonly metrics: Metrics
@@ -94,6 +96,7 @@ export async function engineBench(
   return {
     engine,
     files,
+    store,
     pool,
     log,
     metrics,

@@ -157,6 +157,9 @@ export interface DocumentStore {
   /** The version that the snapshot sees, if it is cached. */
   findCached(id: string, snapshot: number): StoredDocument | undefined
 
+  /** Reads as `read` does where that takes no round trip; undefined where it would. */
+  readAtOnce(id: string, snapshot: number): StoredDocument | null | undefined
+
   /** Reads a range. The index must be ready at the snapshot; a dropped one raises UNAVAILABLE. */
   range(request: RangeRequest): MaybePromise<RangeResult>
 

@@ -161,6 +161,10 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#state.newest.find(id, snapshot)
   }
 
+  readAtOnce(id: string, snapshot: number): StoredDocument | undefined {
+    return this.findCached(id, snapshot)
+  }
+
   read(id: string, snapshot: number): MaybePromise<StoredDocument | null> {
     this.#state.checkReadable(snapshot)
     const cached = this.#state.newest.find(id, snapshot)

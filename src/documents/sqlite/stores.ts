@@ -104,6 +104,10 @@ class SqliteDocuments implements DocumentStore {
     }
   }
 
+  readAtOnce(id: string, snapshot: number): StoredDocument | null {
+    return this.read(id, snapshot)
+  }
+
   range(request: RangeRequest): RangeResult {
     this.#state.checkReadable(request.snapshot)
     const { table } = this.#state.checkRange(request, this.#indexes.get(request.index))

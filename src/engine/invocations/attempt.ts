@@ -67,8 +67,11 @@ export async function invokeAttempt(
   transaction: Transaction,
 ): Promise<AttemptOutcome> {
   const { prepared, definition, argumentsText } = invocation
+  // Undefined for the code of a migration, which is not speculative.
+  const policies = prepared.functions.get(definition.name)
+  const named = invocation.isSpeculative ? namedDocuments(argumentsText) : []
   const call = invocation.isSpeculative
-    ? runnerCall(invocation, transaction.prefetch(namedDocuments(argumentsText)))
+    ? runnerCall(invocation, transaction.prefetch(named, policies?.speculation.readsNamed === true))
     : runnerCall(invocation)
   // An attempt that was begun once is not given up.
   invocation.startByMillis = undefined
@@ -97,8 +100,13 @@ export async function invokeAttempt(
   const startedMillis = port.system.monotonicMillis()
   const outcome = await port.pool.invoke(prepared.release, call, host)
   if (outcome.kind === 'misspeculated') onMisspeculation(invocation, outcome.cause)
-  else if (outcome.kind === 'returned' && invocation.placeholders !== null) {
-    prepared.functions.get(definition.name)!.placeholders.onReturn(invocation.placeholders)
+  else {
+    if (named.length > 0) {
+      policies?.speculation.noteNamed(named.some((id) => transaction.readSet.documents.has(id)))
+    }
+    if (outcome.kind === 'returned' && invocation.placeholders !== null) {
+      policies?.placeholders.onReturn(invocation.placeholders)
+    }
   }
   port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
   log.end(outcome)

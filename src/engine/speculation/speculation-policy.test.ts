@@ -15,6 +15,15 @@ test('64 calls after a misspeculated one are synchronous, later ones are specula
   expect(decisions(policy, 100)).not.toContain(false)
 })
 
+test('named documents are read for a call unless the call before it read none of them', () => {
+  const policy = new SpeculationPolicy()
+  expect(policy.readsNamed).toBe(true)
+  policy.noteNamed(false)
+  expect(policy.readsNamed).toBe(false)
+  policy.noteNamed(true)
+  expect(policy.readsNamed).toBe(true)
+})
+
 test('another misspeculation restarts the 64 synchronous calls and does not add to them', () => {
   const policy = new SpeculationPolicy()
   policy.onMisspeculation()

@@ -13,6 +13,20 @@ const SYNCHRONOUS_CALLS = 64
 /** The policy of one Function. */
 export class SpeculationPolicy {
   #synchronousCalls = 0
+  #readsNamed = true
+
+  /**
+   * Returns whether documents that the arguments name are read from the store to be sent with the
+   * call, which saves a round trip to the runner if the code reads them.
+   */
+  get readsNamed(): boolean {
+    return this.#readsNamed
+  }
+
+  /** Records whether the last call read a document that its arguments name. */
+  noteNamed(wereRead: boolean): void {
+    this.#readsNamed = wereRead
+  }
 
   /** Returns whether the next call is speculative, and counts it. */
   decide(): boolean {

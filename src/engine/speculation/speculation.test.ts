@@ -2,7 +2,7 @@
  * Goal: a speculative call differs from a synchronous one only in speed. Method: the whole engine
  * on real documents and real runners; the test records each attempt and can delay its commit.
  */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import { TypedId, type Value } from '../../value/values.ts'
 import type { RunnerOutcome } from '../calls/outcomes.ts'
@@ -226,6 +226,23 @@ describe('a document that the arguments name', () => {
     await bench.call('remove', { id })
     await expect(textOf(id)).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
     expect(attemptsOf('text')).toMatchObject([{ prefetched: [], kind: 'threw' }])
+  })
+
+  test('named documents are read from the store for a Function that reads them', async () => {
+    const { id } = await add('stored')
+    const cached = vi.spyOn(bench.store, 'findCached').mockReturnValue(undefined)
+    try {
+      for (const name of ['copy', 'blind']) {
+        for (let i = 0; i < 2; i++) await bench.call(name, { id: new TypedId(id) })
+      }
+    } finally {
+      cached.mockRestore()
+    }
+    expect(attemptsOf('copy').map(({ prefetched }) => prefetched)).toEqual([[id], [id]])
+    expect(attemptsOf('blind')[1]!.prefetched).toEqual([])
+    // One that is in memory is sent in any case.
+    await bench.call('blind', { id: new TypedId(id) })
+    expect(attemptsOf('blind').at(-1)).toMatchObject({ prefetched: [id] })
   })
 
   test('a prefetched document may be returned unchanged, changed and in any order', async () => {

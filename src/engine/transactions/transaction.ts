@@ -133,20 +133,24 @@ export class Transaction {
   }
 
   /**
-   * Returns those of the documents that are in memory, for a speculative call. They are not in the
-   * read set until the code reads them, which the runner reports as an operation.
+   * Returns those of the documents that are in memory, for a speculative call; with `reads` also
+   * those that the store reads without a round trip. They are not in the read set until the code
+   * reads them, which the runner reports as an operation.
    */
-  prefetch(ids: readonly string[]): readonly StoredDocument[] {
+  prefetch(ids: readonly string[], reads: boolean): readonly StoredDocument[] {
     const { store, pending } = this.#options
     const found: StoredDocument[] = []
     for (const id of ids) {
       const table = this.#tables.find(id)
       if (table === undefined) continue
       const version = pending?.find(id, this.snapshot)
-      const document = version === undefined ? store.findCached(id, this.snapshot) : version
-      if (document == null || document.text.length > PREFETCHED_CHARACTERS_MAX) continue
+      const stored = () =>
+        reads ? store.readAtOnce(id, this.snapshot) : store.findCached(id, this.snapshot)
+      const document = version === undefined ? stored() : version
+      if (document == null) continue
       this.hasReadPending ||= version !== undefined
       this.#documents.set(id, document)
+      if (document.text.length > PREFETCHED_CHARACTERS_MAX) continue
       found.push(table.projection === null ? document : table.projection.read(document))
       if (found.length === PREFETCHED_MAX) break
     }
