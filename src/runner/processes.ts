@@ -19,6 +19,7 @@ import { KernelFile } from './kernel/kernel-files.ts'
 import { cText, libc } from './kernel/libc.ts'
 import { ProcessCounts } from './kernel/process-counts.ts'
 import { PROGRESS_BYTES, type ProgressRecord, readProgress } from './kernel/progress.ts'
+import { SharedProcessor } from './kernel/shared-processor.ts'
 import { FRAMES_DESCRIPTOR } from './protocol/frames.ts'
 import {
   type DocumentsReply,
@@ -99,6 +100,8 @@ export interface RunnerProcess {
    * does not report it.
    */
   isRunnable(): boolean
+  /** Runs Functions on the processor that the calling thread uses now, or again on any. */
+  shareProcessor(shares: boolean): void
   /** Number of its threads; 0 where the kernel does not report it. */
   threads(): number
   /** Returns whether the kernel shows every thread as contained; null if it does not report it. */
@@ -121,6 +124,7 @@ class SpawnedRunner implements RunnerProcess {
   readonly #cpuFile: KernelFile | null
   readonly #memoryFile: KernelFile | null
   readonly #counts: ProcessCounts | null
+  readonly #processor: SharedProcessor
   readonly #pageBytes = process.platform === 'linux' ? libc().getpagesize() : 0
   /** The memory of this process, which the kernel counts as the child's own after the fork. */
   readonly #inheritedBytes = process.resourceUsage().maxRSS * 1024
@@ -142,6 +146,7 @@ class SpawnedRunner implements RunnerProcess {
     this.#cpuFile = KernelFile.open(`/proc/${pid}/task/${pid}/schedstat`)
     this.#memoryFile = KernelFile.open(`/proc/${pid}/statm`)
     this.#counts = process.platform === 'linux' ? ProcessCounts.open(pid) : null
+    this.#processor = new SharedProcessor(pid)
     void this.#watch(events)
   }
 
@@ -223,6 +228,10 @@ class SpawnedRunner implements RunnerProcess {
     const { pid } = this.#child
     // The name of the thread, in parentheses, may contain anything.
     return kernelText(`/proc/${pid}/task/${pid}/stat`)?.includes(') R ') ?? false
+  }
+
+  shareProcessor(shares: boolean): void {
+    if (!this.#ended) this.#processor.share(shares)
   }
 
   threads(): number {

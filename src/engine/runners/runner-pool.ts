@@ -39,6 +39,7 @@ import {
   levelOf,
 } from './containment-checks.ts'
 import { type GroupLimits, RunnerGroup } from './groups.ts'
+import { LoneCalls } from './lone-calls.ts'
 import type { RunnerLimits, RunnerRole } from './ports.ts'
 import { Runner } from './runner.ts'
 import { RunnerRegistry } from './runner-registry.ts'
@@ -175,6 +176,7 @@ class Pool implements RunnerPool {
   #failedStarts = 0
   /** Null until it is known what is served. */
   #served: ReadonlySet<ReleaseId> | null = null
+  readonly #loneCalls = new LoneCalls()
   readonly #timer: ReturnType<typeof setInterval>
   #closed = false
 
@@ -325,6 +327,7 @@ class Pool implements RunnerPool {
   #tick(): void {
     for (const runner of this.#registry.live) runner.tick()
     const now = this.#options.system.monotonicMillis()
+    this.#loneCalls.tick(this.#registry.live, now)
     for (const group of this.#allGroups()) group.tick(now)
     for (const role of ROLES) {
       this.#endUnserved(role, now)

@@ -140,6 +140,7 @@ function makeRunner(random: Random) {
     isRunnable: () => false,
     processCpuMicros: () => null,
     threads: () => 0,
+    shareProcessor: ignore,
     sentBytes: 0,
     sentFrames: 0,
     get backlogBytes() {

@@ -52,6 +52,8 @@ export class Runner {
   readonly #sent = new SentDocuments()
   readonly #start: RunnerStart
   #lastCall = 0
+  /** Most root calls in flight since the last `takeMostCalls`. */
+  #mostCalls = 0
   #flushing = false
   #ended = false
   #isStopped = false
@@ -125,6 +127,7 @@ export class Runner {
     const id = ++this.#lastCall
     if (parent !== null) parent.hasParts = true
     this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
+    if (parent === null) this.#mostCalls = Math.max(this.#mostCalls, this.#calls.size)
     const prefetched = call.prefetched === undefined ? null : this.#prefetchedItems(call)
     this.process.invoke(id, call, { root: parent?.root ?? 0, prefetched })
     this.#trimSent()
@@ -136,6 +139,15 @@ export class Runner {
     if (placeholders !== true) return this.#sent.items(prefetched)
     this.#hasSentPlaceholders ||= prefetched.length > 0
     return prefetched.map(({ id }) => `"${id}"`).join()
+  }
+
+  /** Returns how many calls were in flight together at most since it was called before. */
+  takeMostCalls(): number {
+    const most = this.#mostCalls
+    let roots = 0
+    for (const { parent } of this.#calls.values()) if (parent === 0) roots += 1
+    this.#mostCalls = roots
+    return most
   }
 
   /** Enforces the limits of time and memory. Called some 40 times a second. */

@@ -28,6 +28,9 @@ export interface Libc {
   _exit(status: number): void
   socket(domain: number, type: number, protocol: number): number
   connect(fd: number, address: Bytes, length: number): number
+  sched_getcpu(): number
+  sched_getaffinity(thread: number, bytes: number, mask: Bytes): number
+  sched_setaffinity(thread: number, bytes: number, mask: Bytes): number
   __errno_location(): Pointer
 }
 
@@ -58,6 +61,9 @@ const SYMBOLS = {
   _exit: { args: [I32], returns: FFIType.void },
   socket: { args: [I32, I32, I32], returns: I32 },
   connect: { args: [I32, PTR, I32], returns: I32 },
+  sched_getcpu: { args: [], returns: I32 },
+  sched_getaffinity: { args: [I32, U64, PTR], returns: I32 },
+  sched_setaffinity: { args: [I32, U64, PTR], returns: I32 },
   __errno_location: { args: [], returns: PTR },
 } satisfies Record<keyof Libc, { args: FFIType[]; returns: FFIType }>
 
