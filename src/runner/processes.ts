@@ -231,7 +231,7 @@ class SpawnedRunner implements RunnerProcess {
   }
 
   shareProcessor(shares: boolean): void {
-    if (!this.#ended) this.#processor.share(shares)
+    if (!this.#ended) this.#processor.share(shares, this.threads())
   }
 
   threads(): number {

@@ -4,7 +4,6 @@
  * The runner also does not wait behind a background thread of this process on that processor,
  * such as one that compiles code for 10 ms.
  */
-import { makeCpuClock } from '../../runner/kernel/cpu-clocks.ts'
 import type { Runner } from './runner.ts'
 
 /** Share of one CPU from which this thread leaves a runner beside it too little. */
@@ -12,10 +11,15 @@ const OWN_SHARE_MAX = 0.8
 /** Share of one CPU from which a runner delays what else this thread has to do. */
 const RUNNER_SHARE_MAX = 0.5
 
-/** What the placement has to know of a runner. */
+/** The part of a runner that its placement needs. */
 export interface PlacedRunner extends Pick<Runner, 'takeMostCalls'> {
   readonly watch: Pick<Runner['watch'], 'cpuShare'>
   readonly process: Pick<Runner['process'], 'shareProcessor'>
+}
+
+function threadMicros(): number {
+  const { user, system } = process.threadCpuUsage()
+  return user + system
 }
 
 export class LoneCalls {
@@ -23,7 +27,7 @@ export class LoneCalls {
   #lastMicros: number
   #lastMillis = 0
 
-  constructor(ownMicros: () => number = makeCpuClock()) {
+  constructor(ownMicros: () => number = threadMicros) {
     this.#ownMicros = ownMicros
     this.#lastMicros = ownMicros()
   }
