@@ -5,6 +5,7 @@ import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
 import { holderOf, type Sender } from './transfers/senders.ts'
 import type { TransferPace } from './transfers/transfer-pace.ts'
+import type { TransferTurns } from './transfers/transfer-turns.ts'
 import type { Transfers } from './transfers/transfers.ts'
 
 const NO_BODY = Promise.resolve(new Uint8Array(0))
@@ -21,6 +22,11 @@ const SMALL_BODY_BYTES = 16 * 1024
  * which would cost 2 us for each call: the runtime closes the connection after an idle timeout.
  */
 const UNWATCHED_BODY_BYTES = 4 * 1024
+
+/**
+ * A body up to this size takes no turns between calls: it is no longer than the arguments of one.
+ */
+const UNPACED_BODY_BYTES = 64 * 1024
 
 /** Throws the surface's media type code unless the body is uncompressed JSON. */
 export function requireJson({ headers }: Request, codes: SurfaceCodes): void {
@@ -104,16 +110,20 @@ function reserve(
   return memory
 }
 
-/** Streams a body up to `bytesMax`. Memory never holds all of it, so no budget is charged. */
+/**
+ * Streams a body up to `bytesMax`. Memory never holds all of it, so no budget is charged. With
+ * `turns`, a long body takes its turns between calls.
+ */
 export function streamBody(
   { headers, body }: Request,
   bytesMax: number,
   codes: SurfaceCodes,
   pace: TransferPace,
+  turns?: TransferTurns,
 ): AsyncIterable<Uint8Array> {
   if (Number(headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax, codes)
   const stream = body ?? new ReadableStream({ start: (end) => end.close() })
-  return boundedChunks(stream, bytesMax, codes, pace)
+  return boundedChunks(stream, bytesMax, codes, pace, turns)
 }
 
 /** Yields the chunks. Only the time spent waiting for the peer counts against its rate. */
@@ -122,6 +132,7 @@ async function* boundedChunks(
   bytesMax: number,
   codes: SurfaceCodes,
   pace: TransferPace,
+  turns?: TransferTurns,
 ): AsyncGenerator<Uint8Array> {
   const reader = stream.getReader()
   // A pending read of a cancelled stream resolves as at its end.
@@ -138,6 +149,7 @@ async function* boundedChunks(
       size += value.length
       if (size > bytesMax) throw tooLarge(bytesMax, codes)
       yield value
+      if (size > UNPACED_BODY_BYTES) await turns?.take(value.length)
     }
   } finally {
     transfer.end()

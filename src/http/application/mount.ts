@@ -142,6 +142,7 @@ async function handleCall(
   try {
     checkRequest(gateway, request, origin)
     const caller = authenticate(gateway, incoming)
+    gateway.transfers.turns.called(started)
     if (gateway.traces) startSpan(gateway, incoming, { ...invocation, started })
     const bytes = await readEnvelope(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)

@@ -285,6 +285,7 @@ async function runSteps<A>(
     requestId,
     authorized,
     pace: transfers.pace,
+    turns: transfers.turns,
     trace: received.trace,
   })
 }

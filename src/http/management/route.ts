@@ -20,6 +20,7 @@ import type {
 import type { Params } from '../../wire/operations/parameters.ts'
 import type { Infer, Schema } from '../../wire/schema.ts'
 import type { TransferPace } from '../transfers/transfer-pace.ts'
+import type { TransferTurns } from '../transfers/transfer-turns.ts'
 
 /** Response with `body` as JSON, or with text, lines or a file. Without them, it has no body. */
 export interface Reply {
@@ -71,6 +72,8 @@ export interface Call<
   readonly trace: Span | null
   /** Enforces the minimum rate of a body that the handler reads itself. */
   readonly pace: TransferPace
+  /** Turns of the bytes of files between calls. */
+  readonly turns: TransferTurns
   /**
    * Runs `work` once, while locks keep the caller's authorization for this route from changing. A
    * handler that read a body itself, or waited, commits inside `work`.

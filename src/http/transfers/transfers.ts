@@ -4,6 +4,7 @@ import { MemoryBudget } from '../../system/memory-budget.ts'
 import type { System } from '../../system/system.ts'
 import { Downloads } from './downloads.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
+import { TransferTurns } from './transfer-turns.ts'
 
 export interface TransferLimits {
   /** Bytes of request bodies that are incomplete or not yet parsed. */
@@ -56,6 +57,8 @@ export class Transfers {
   /** Permits of uploads, per peer. */
   readonly uploads: FairSemaphore
   readonly downloads: Downloads
+  /** The order of calls and transfers of files on the event loop. */
+  readonly turns: TransferTurns
   readonly #system: Pick<System, 'monotonicMillis'>
   readonly #parsing: FairSemaphore
 
@@ -63,6 +66,7 @@ export class Transfers {
     this.bodies = new MemoryBudget(limits.unfinishedBodyBytesMax)
     this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
     this.#system = system
+    this.turns = new TransferTurns(system)
     this.downloads = new Downloads(system, limits.peerDownloadsMax)
     this.uploads = new FairSemaphore(system, UPLOADS, 'uploads')
     this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')

@@ -99,7 +99,13 @@ async function receive(
 }
 
 function streamOf({ transfers }: Gateway, request: Request): AsyncIterable<Uint8Array> {
-  return streamBody(request, FILE_BYTES_MAX, APPLICATION_CODES, transfers.uploadPace)
+  return streamBody(
+    request,
+    FILE_BYTES_MAX,
+    APPLICATION_CODES,
+    transfers.uploadPace,
+    transfers.turns,
+  )
 }
 
 function tooLarge(maximumBytes: bigint): Fault {

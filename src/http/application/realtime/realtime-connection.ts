@@ -136,7 +136,9 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
   }
 
   message(text: string | null): void {
-    this.#heartbeat.messageHeard(this.gateway.system.monotonicMillis())
+    const now = this.gateway.system.monotonicMillis()
+    this.#heartbeat.messageHeard(now)
+    if (this.#authorization !== null) this.gateway.transfers.turns.called(now)
     this.traffic.received(text === null ? 0 : Buffer.byteLength(text))
     if (this.#isClosed) return
     const isWithinRate = this.#messages.take('') === 0

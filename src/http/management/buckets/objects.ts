@@ -38,13 +38,15 @@ export const objectRoutes: readonly Route<BucketsApp>[] = bind(objectOperations,
     return { status: file.status as 200 | 206 | 304, file }
   },
 
-  async putObject({ app, actor, params, operationId, request, requestId, pace, authorized }) {
+  async putObject(received) {
+    const { app, actor, params, operationId, request, requestId, authorized } = received
     const { bucketId, objectKey: key } = params
     const { headers } = request
     const contentType = headers.get('content-type') ?? BINARY
     const bytesExpected = Number(headers.get('content-length') ?? 0)
     const applied = await app.objectUploads.run(() => {
-      const body = streamBody(request, CONSOLE_OBJECT_BYTES_MAX, MANAGEMENT_CODES, pace)
+      const { pace, turns } = received
+      const body = streamBody(request, CONSOLE_OBJECT_BYTES_MAX, MANAGEMENT_CODES, pace, turns)
       const named = { bucketId, key, operationId, requestId, contentType }
       return app.objects.put(actor, { ...named, body, bytesExpected, authorized })
     })

@@ -31,8 +31,8 @@ export interface S3Body {
 
 /** Returns the body of an upload. Throws NotImplemented for an unknown form. */
 export function streamS3Body(gateway: Gateway, { request }: Incoming, caller: S3Caller): S3Body {
-  const { uploadPace } = gateway.transfers
-  const source = streamBody(request, ENCODED_BYTES_MAX, APPLICATION_CODES, uploadPace)
+  const { uploadPace, turns } = gateway.transfers
+  const source = streamBody(request, ENCODED_BYTES_MAX, APPLICATION_CODES, uploadPace, turns)
   return decodeBody(source, request.headers, caller)
 }
 
