@@ -8,6 +8,7 @@ import type { ApplicationBinding } from '../http/application/incoming.ts'
 import type { Socket, SocketSession, Upgrade } from '../http/application/sockets.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
+import { type RemoteEnd, SendingRates } from '../system/sending-rates.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { REALTIME_MESSAGE_BYTES_MAX } from '../wire/realtime.ts'
@@ -177,11 +178,23 @@ async function head(
   return new Response(null, { status, headers })
 }
 
+/** The connection of a request, once its rate was bounded. */
+interface Connection {
+  /** Null for a connection that has ended. */
+  readonly descriptor: number | null
+  readonly end: RemoteEnd
+}
+
+const NOWHERE: RemoteEnd = { address: '', port: 0 }
+/** Undefined before the first rate is bounded. */
+let rates: SendingRates | null | undefined
+
 /** Computes the peer address on demand: most calls never need it, and the look-up costs 2 us. */
 class Binding implements ApplicationBinding {
   readonly #request: Request
   readonly #server: Bun.Server<SocketSession>
   readonly #tlsTerminated: boolean
+  #connection: Connection | null = null
 
   constructor(request: Request, server: Bun.Server<SocketSession>, tlsTerminated: boolean) {
     this.#request = request
@@ -204,6 +217,19 @@ class Binding implements ApplicationBinding {
 
   setTime(seconds: number): void {
     this.#server.timeout(this.#request, seconds)
+  }
+
+  setRate(bytesPerSecond: number | null): void {
+    rates ??= SendingRates.open()
+    if (rates === null) return
+    this.#connection ??= this.#findConnection(rates)
+    const { descriptor, end } = this.#connection
+    if (descriptor !== null) rates.limit(descriptor, end, bytesPerSecond)
+  }
+
+  #findConnection(open: SendingRates): Connection {
+    const end = this.#server.requestIP(this.#request)
+    return end === null ? { descriptor: null, end: NOWHERE } : { descriptor: open.find(end), end }
   }
 
   isAnswered(): boolean {

@@ -40,6 +40,11 @@ export interface ApplicationBinding extends PeerBinding {
   setTime(seconds: number): void
   /** Returns whether the response was sent, or its connection ended. */
   isAnswered(): boolean
+  /**
+   * Bounds the bytes a second that the system sends on the connection; null for no bound. The bound
+   * stays for later responses. Does nothing on a system without such a bound.
+   */
+  setRate(bytesPerSecond: number | null): void
   /** Turns the connection into a WebSocket; returns false if its key header is malformed. */
   upgrade(upgrade: Upgrade): boolean
 }

@@ -1,15 +1,24 @@
 /** The number of downloads of long files, and the time that they wait for their readers. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { DOWNLOAD_IDLE_SECONDS, DOWNLOADS_MAX, Downloads, PEER_DOWNLOADS_MAX } from './downloads.ts'
+import {
+  DOWNLOAD_IDLE_SECONDS,
+  DOWNLOADS_MAX,
+  Downloads,
+  PEER_DOWNLOADS_MAX,
+  RATES_MILLIS,
+} from './downloads.ts'
+import { BYTES_PER_SECOND_BESIDE_CALLS } from './transfer-turns.ts'
 
 const LONG = 64 * 1024 + 1
 
 let millis = 0
+let hasCalls: boolean
 let downloads: Downloads
 beforeEach(() => {
   vi.useFakeTimers()
   millis = 0
-  downloads = new Downloads({ monotonicMillis: () => millis })
+  hasCalls = false
+  downloads = new Downloads({ monotonicMillis: () => millis }, { hasCalls: () => hasCalls })
 })
 afterEach(() => void vi.useRealTimers())
 
@@ -21,10 +30,13 @@ function pass(passed: number): void {
 
 function connection() {
   const times: number[] = []
+  const rates: (number | null)[] = []
   const opened = { isDone: false, times }
   return {
     opened,
     times,
+    rates,
+    setRate: (bytesPerSecond: number | null) => void rates.push(bytesPerSecond),
     isAnswered: () => opened.isDone,
     setTime: (seconds: number) => void times.push(seconds),
   }
@@ -83,4 +95,32 @@ test('the idle timeout of a reader is set once, after the start of the file', as
   expect(reader.times).toEqual([])
   for (let i = 0; i < 5; i++) pass(1_000)
   expect(reader.times).toEqual([DOWNLOAD_IDLE_SECONDS])
+})
+
+test('downloads divide the rate beside calls, and have no bound without calls', async () => {
+  const [first, second] = [connection(), connection()]
+  await send('one', first)
+  pass(RATES_MILLIS)
+  expect(first.rates).toEqual([])
+  hasCalls = true
+  pass(RATES_MILLIS)
+  expect(first.rates).toEqual([BYTES_PER_SECOND_BESIDE_CALLS])
+  await send('two', second)
+  const half = BYTES_PER_SECOND_BESIDE_CALLS / 2
+  expect([first.rates.at(-1), second.rates]).toEqual([half, [half]])
+  pass(10 * RATES_MILLIS)
+  expect(first.rates.length).toBe(2)
+  hasCalls = false
+  pass(RATES_MILLIS)
+  expect([first.rates.at(-1), second.rates.at(-1)]).toEqual([null, null])
+})
+
+test('the connection of a download that has ended has no bound', async () => {
+  const first = connection()
+  hasCalls = true
+  await send('one', first)
+  first.opened.isDone = true
+  pass(1_000)
+  expect(first.rates.at(-1)).toBeNull()
+  expect(vi.getTimerCount()).toBe(0)
 })

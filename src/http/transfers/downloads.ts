@@ -1,13 +1,14 @@
 /**
- * Bounds the number of downloads of long files, which hold two descriptors each, and the time that
- * they wait for their readers. The runtime sends a file by itself and reports neither progress nor
- * end. So the idle timeout of the runtime cuts a slow reader, and a poll finds the downloads that
- * have ended.
+ * Bounds the number of downloads of long files, which hold two descriptors each, the time that they
+ * wait for their readers, and their rate while calls arrive. The runtime sends a file by itself and
+ * reports neither progress nor end. So the idle timeout of the runtime cuts a slow reader, a poll
+ * finds the downloads that have ended, and the system bounds the rates.
  */
 
 import { isFault } from '../../errors/fault.ts'
 import { FairSemaphore, type Release } from '../../system/fair-semaphore.ts'
 import type { System } from '../../system/system.ts'
+import { BYTES_PER_SECOND_BESIDE_CALLS, type TransferTurns } from './transfer-turns.ts'
 
 /**
  * Each holds two descriptors, so all of them hold about 2,000.
@@ -36,10 +37,18 @@ const LOOK_MILLIS = 1_000
 /** Least pause between two polls, which take up to a millisecond each. */
 const SOON_MILLIS = 50
 
+/**
+ * Interval at which the rates of downloads follow the calls: a reader as fast as this machine would
+ * otherwise keep the event loop for as long as it takes the file.
+ */
+export const RATES_MILLIS = 50
+
 /** The connection of a download. */
 export interface DownloadConnection {
   isAnswered(): boolean
   setTime(seconds: number): void
+  /** Bounds the bytes a second that the system sends; null for no bound. */
+  setRate(bytesPerSecond: number | null): void
 }
 
 interface Download {
@@ -48,17 +57,26 @@ interface Download {
   /** Monotonic milliseconds. */
   readonly startedMillis: number
   hasTime: boolean
+  /** Bytes a second; null for no bound. */
+  rate: number | null
 }
 
 export class Downloads {
   readonly #system: Pick<System, 'monotonicMillis'>
+  readonly #turns: Pick<TransferTurns, 'hasCalls'>
   readonly #permits: FairSemaphore
   readonly #downloads = new Set<Download>()
   #timer: ReturnType<typeof setInterval> | null = null
+  #ratesTimer: ReturnType<typeof setInterval> | null = null
   #lookedAtMillis = Number.NEGATIVE_INFINITY
 
-  constructor(system: Pick<System, 'monotonicMillis'>, permitsPerKey = PEER_DOWNLOADS_MAX) {
+  constructor(
+    system: Pick<System, 'monotonicMillis'>,
+    turns: Pick<TransferTurns, 'hasCalls'>,
+    permitsPerKey = PEER_DOWNLOADS_MAX,
+  ) {
     this.#system = system
+    this.#turns = turns
     const permits = { permits: DOWNLOADS_MAX, permitsPerKey }
     const queue = { waiting: 0, waitingPerKey: 0, waitMillis: 0 }
     this.#permits = new FairSemaphore(system, { ...permits, ...queue }, 'downloads')
@@ -83,8 +101,10 @@ export class Downloads {
     try {
       const response = await open()
       const startedMillis = this.#system.monotonicMillis()
-      this.#downloads.add({ connection, release, startedMillis, hasTime: false })
-      this.#timer ??= this.#start()
+      this.#downloads.add({ connection, release, startedMillis, hasTime: false, rate: null })
+      this.#timer ??= startTimer(() => this.#look(), LOOK_MILLIS)
+      this.#ratesTimer ??= startTimer(() => this.#divideRate(), RATES_MILLIS)
+      this.#divideRate()
       return response
     } catch (error) {
       release()
@@ -103,13 +123,18 @@ export class Downloads {
     }
   }
 
-  #start(): ReturnType<typeof setInterval> {
-    const timer = setInterval(() => this.#look(), LOOK_MILLIS)
-    timer.unref()
-    return timer
+  /** Bounds each download to its part of the rate beside calls, or to nothing without calls. */
+  #divideRate(): void {
+    const hasCalls = this.#turns.hasCalls(this.#system.monotonicMillis(), RATES_MILLIS)
+    const rate = hasCalls ? BYTES_PER_SECOND_BESIDE_CALLS / this.#downloads.size : null
+    for (const download of this.#downloads) {
+      if (download.rate === rate) continue
+      download.rate = rate
+      download.connection.setRate(rate)
+    }
   }
 
-  /** Releases downloads that have ended. The timer stops when none is left. */
+  /** Releases downloads that have ended. The timers stop when none is left. */
   #look(): void {
     const now = this.#system.monotonicMillis()
     this.#lookedAtMillis = now
@@ -117,6 +142,8 @@ export class Downloads {
       const { connection, release, startedMillis } = download
       if (connection.isAnswered()) {
         this.#downloads.delete(download)
+        // The connection may be used for other requests.
+        if (download.rate !== null) connection.setRate(null)
         release()
       } else if (!download.hasTime && now - startedMillis >= STARTED_MILLIS) {
         // Only once, since each call restarts the timeout.
@@ -124,12 +151,20 @@ export class Downloads {
         connection.setTime(DOWNLOAD_IDLE_SECONDS)
       }
     }
-    if (this.#downloads.size > 0 || this.#timer === null) return
-    clearInterval(this.#timer)
+    if (this.#downloads.size > 0) return
+    for (const timer of [this.#timer, this.#ratesTimer]) if (timer !== null) clearInterval(timer)
     this.#timer = null
+    this.#ratesTimer = null
   }
 }
 
+function startTimer(task: () => void, millis: number): ReturnType<typeof setInterval> {
+  const timer = setInterval(task, millis)
+  timer.unref()
+  return timer
+}
+
 function isConnection(given: Partial<DownloadConnection>): given is DownloadConnection {
-  return given.isAnswered !== undefined && given.setTime !== undefined
+  const { isAnswered, setTime, setRate } = given
+  return isAnswered !== undefined && setTime !== undefined && setRate !== undefined
 }

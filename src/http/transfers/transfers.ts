@@ -67,7 +67,7 @@ export class Transfers {
     this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
     this.#system = system
     this.turns = new TransferTurns(system)
-    this.downloads = new Downloads(system, limits.peerDownloadsMax)
+    this.downloads = new Downloads(system, this.turns, limits.peerDownloadsMax)
     this.uploads = new FairSemaphore(system, UPLOADS, 'uploads')
     this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')
   }
