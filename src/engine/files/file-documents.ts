@@ -46,12 +46,8 @@ export interface FilePage {
   readonly lastKey: string | null
 }
 
-/** An upload grant that was not used. */
-export interface UploadFields {
-  /** 32 bytes: the keyed digest of the token. */
-  readonly digest: Uint8Array
-  /** ID of the keyring's key that the digest was made with. */
-  readonly keyId: string
+/** What an upload grant admits. */
+export interface UploadTerms {
   readonly bucket: string
   readonly key: string | null
   readonly contentType: string
@@ -59,6 +55,17 @@ export interface UploadFields {
   readonly releaseId: string
   readonly expiresAtMicros: bigint
 }
+
+/** A used grant, or an unused one of a release before 0.5.0, whose terms its token lacks. */
+export interface UploadFields extends UploadTerms {
+  /** 32 bytes: the keyed digest of the token. Empty for a used grant. */
+  readonly digest: Uint8Array
+  /** ID of the keyring's key that the digest was made with. Empty for a used grant. */
+  readonly keyId: string
+}
+
+/** The fields by which a grant is used: no token has such a digest. */
+const USED = { digest: new Uint8Array(0), keyId: '' }
 
 type Fields = Readonly<Record<string, Value>>
 
@@ -138,23 +145,34 @@ export function withoutEmpty(
   return Object.fromEntries(Object.entries(fields).filter(isPresent)) as Fields
 }
 
-/** Inserts an upload grant and returns its ID. */
-export function insertUpload(transaction: Transaction, upload: UploadFields): MaybePromise<string> {
-  const { expiresAtMicros, ...fields } = upload
+/** Inserts a used grant. `id` is a canonical ID that no document has. */
+export function insertUsedUpload(
+  transaction: Transaction,
+  id: string,
+  { bucket, key, contentType, maximumBytes, releaseId, expiresAtMicros }: UploadTerms,
+  createdAtMicros: bigint,
+): MaybePromise<void> {
   const expiresAt = new Timestamp(expiresAtMicros)
-  return transaction.insert(UPLOAD_DOCUMENTS, storedJson({ ...fields, expiresAt }))
+  const terms = { bucket, key, contentType, maximumBytes, releaseId, expiresAt }
+  const fields = new Map<string, Value>(Object.entries({ ...USED, ...terms }))
+  return transaction.insertAs(id, { createdAtMicros, fields })
 }
 
-/** Returns the grant; null if there is none or it was used. `id` is a canonical ID. */
+/** Marks a stored grant as used. */
+export function patchUsedUpload(transaction: Transaction, id: string): MaybePromise<void> {
+  return transaction.patch(id, storedJson(USED), [])
+}
+
+export function isUsedUpload({ keyId }: UploadFields): boolean {
+  return keyId === USED.keyId
+}
+
+/** Returns the stored grant; null if there is none. `id` is a canonical ID. */
 export function readUpload(
   transaction: Transaction,
   id: string,
 ): MaybePromise<UploadFields | null> {
   return andThen(transaction.get(id), (found) => (found === null ? null : uploadOf(found)))
-}
-
-export function deleteUpload(transaction: Transaction, id: string): MaybePromise<void> {
-  return transaction.delete(id)
 }
 
 /** Deletes grants that expired before this time, at most `limit`; returns their number. */

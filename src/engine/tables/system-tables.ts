@@ -44,7 +44,10 @@ const FILES: TableManifest = {
   ],
 }
 
-/** Upload grants that were not used. Using one deletes it. */
+/**
+ * Used upload grants, until they expire. Their digest and key ID are empty; releases before 0.5.0
+ * stored unused ones with both.
+ */
 const UPLOADS: TableManifest = {
   name: UPLOAD_DOCUMENTS,
   fields: {

@@ -47,7 +47,8 @@ async function open() {
   const options = { system, log: log.log, documents, blobs }
   const collection = new FileCollection(options)
   const usage = new BucketUsage(options)
-  return { ...options, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, collection, usage }
+  const tracked = { collection, usage, uploadsBegun: new Set<string>() }
+  return { ...options, keyring: testKeyring(), buckets: DEFAULT_BUCKETS, ...tracked }
 }
 
 async function put(text: string, key: string | null = null): Promise<string> {

@@ -15,7 +15,7 @@ import type { FilePorts } from './ports.ts'
 import { Scrubber, type ScrubberPauses } from './scrubber.ts'
 import { removeExpiredUploads } from './uploads.ts'
 
-export interface FilesOptions extends Omit<FilePorts, 'collection' | 'usage'> {
+export interface FilesOptions extends Omit<FilePorts, 'collection' | 'usage' | 'uploadsBegun'> {
   readonly log: Logger
   readonly metrics: Metrics
   /** The keys of S3 clients. */
@@ -69,7 +69,7 @@ function openFiles(given: FilesOptions): Files {
   const scrubber = new Scrubber(options)
   const usage = new BucketUsage(options)
   options.metrics.addSource(() => gaugesOf(usage, scrubber))
-  const ports = { ...options, collection, usage }
+  const ports = { ...options, collection, usage, uploadsBegun: new Set<string>() }
   collection.start()
   usage.start()
   scrubber.start()

@@ -36,7 +36,7 @@ beforeAll(async () => {
   const base = { system, log: memoryLog().log, documents, blobs, keyring: testKeyring() }
   const usage = new BucketUsage(base)
   const collection = new FileCollection(base)
-  ports = { ...base, usage, collection, buckets: DEFAULT_BUCKETS }
+  ports = { ...base, usage, collection, uploadsBegun: new Set(), buckets: DEFAULT_BUCKETS }
 })
 afterAll(async () => {
   await store?.close()

@@ -34,7 +34,13 @@ beforeAll(async () => {
   const base = { system, log: log.log, documents, blobs, keyring: testKeyring() }
   const usage = new BucketUsage(base)
   const collection = new FileCollection(base)
-  ports = { ...base, usage, collection, buckets: { find: (name) => buckets.get(name) ?? null } }
+  ports = {
+    ...base,
+    usage,
+    collection,
+    uploadsBegun: new Set(),
+    buckets: { find: (name) => buckets.get(name) ?? null },
+  }
 })
 afterAll(async () => {
   await ports.usage.close()

@@ -16,5 +16,7 @@ export interface FilePorts {
   /** Metadata and upload grants. */
   readonly documents: SystemDocuments
   readonly blobs: BlobStore
+  /** IDs of upload grants that a PUT has begun to use, and that are not durable as used. */
+  readonly uploadsBegun: Set<string>
   readonly collection: Pick<FileCollection, 'hold' | 'suspect'>
 }

@@ -6,8 +6,8 @@ import { FAILURE_RATE } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 
-/** Bound on the length of a bearer. It exceeds any grant: a file name has at most 255 bytes. */
-const TOKEN = /^Bearer +(rk_[a-z]{3}_v1_[A-Za-z0-9_-]{1,600})$/i
+/** Bound on the length of a bearer. It exceeds any grant: an object key has at most 1 KiB. */
+const TOKEN = /^Bearer +(rk_[a-z]{3}_v1_[A-Za-z0-9_-]{1,2400})$/i
 
 /** Throws REQUEST_INVALID unless the last segment of the path is a canonical ID. */
 export function requireId(prefix: IdPrefix, id: string): void {

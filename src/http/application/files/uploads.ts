@@ -2,9 +2,15 @@
  * PUT /v1/files/uploads/{uploadId}: uses one upload grant. The grant is used up when the first byte
  * of the body, or the end of an empty body, arrives. An earlier rejection leaves the grant usable.
  */
-import type { FileDocument, UploadFields } from '../../../engine/files/file-documents.ts'
+import type { FileDocument, UploadTerms } from '../../../engine/files/file-documents.ts'
 import { Fault } from '../../../errors/fault.ts'
-import { consumeUpload, findUpload, storeUpload } from '../../../product/files/uploads.ts'
+import {
+  beginUpload,
+  findUpload,
+  type PresentedUpload,
+  spendUpload,
+  storeUpload,
+} from '../../../product/files/uploads.ts'
 import { checksumStream } from '../../../system/checksums.ts'
 import { inSlices } from '../../../system/event-loop.ts'
 import { FILE_BYTES_MAX, UPLOAD_DOCUMENTS } from '../../../value/files/files.ts'
@@ -16,13 +22,6 @@ import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import { requireId, withGrant } from './grants.ts'
 
-/** A valid grant, and the token that uses it. */
-interface Granted {
-  readonly uploadId: string
-  readonly token: string
-  readonly upload: UploadFields
-}
-
 export async function receiveUpload(
   gateway: Gateway,
   incoming: Incoming,
@@ -30,10 +29,10 @@ export async function receiveUpload(
 ): Promise<Response> {
   const { request, requestId, binding } = incoming
   requireId(UPLOAD_DOCUMENTS, uploadId)
-  const granted = await withGrant(gateway, incoming, async (token) => {
-    return { uploadId, token, upload: await findUpload(gateway.files, uploadId, token) }
-  })
-  checkHead(request, granted.upload)
+  const granted = await withGrant(gateway, incoming, (token) =>
+    findUpload(gateway.files, uploadId, token),
+  )
+  checkHead(request, granted.terms)
   const release = await gateway.transfers.uploads.acquire(peerOf(binding))
   binding.takeTime?.()
   try {
@@ -51,7 +50,7 @@ export async function receiveUpload(
 }
 
 /** Throws MEDIA_TYPE_UNSUPPORTED and LIMIT_EXCEEDED. */
-function checkHead({ headers }: Request, { contentType, maximumBytes }: UploadFields): void {
+function checkHead({ headers }: Request, { contentType, maximumBytes }: UploadTerms): void {
   const sent = headers.get('content-type')
   if ((sent !== null && sent !== contentType) || isCompressed(headers)) {
     throw new Fault('MEDIA_TYPE_UNSUPPORTED', { detail: 'not the type of the upload grant' })
@@ -66,32 +65,37 @@ function declaredLength(headers: Headers): number {
 async function receive(
   gateway: Gateway,
   request: Request,
-  granted: Granted,
+  granted: PresentedUpload,
 ): Promise<FileDocument> {
   const { files, log } = gateway
-  const { uploadId, token, upload } = granted
+  const { uploadId, terms } = granted
   const staged = await files.blobs.stage(declaredLength(request.headers))
   // S3 clients see files that have a key, and expect the MD5 as entity tag.
-  const md5 = upload.key === null ? null : checksumStream('md5')
+  const md5 = terms.key === null ? null : checksumStream('md5')
   let received = 0
   let isUsed = false
   try {
     // A body that is cut with its connection fails here: the runtime distinguishes it from the end.
     for await (const chunk of streamOf(gateway, request)) {
-      if (!isUsed) await consumeUpload(files, uploadId, token)
+      if (!isUsed) await beginUpload(files, granted)
       isUsed = true
       received += chunk.length
-      if (received > upload.maximumBytes) throw tooLarge(upload.maximumBytes)
+      if (received > terms.maximumBytes) throw tooLarge(terms.maximumBytes)
       if (md5 !== null) await inSlices(chunk, (slice) => void md5.update(slice))
       await staged.write(chunk)
     }
-    if (!isUsed) await consumeUpload(files, uploadId, token)
+    if (!isUsed) await beginUpload(files, granted)
     isUsed = true
     const etag = md5 === null ? undefined : md5.digest().toHex()
-    return await storeUpload(files, staged, { ...upload, uploadId, etag })
+    return await storeUpload(files, staged, granted, etag)
   } catch (error) {
     // The grant is used up and nothing was stored, so the application must create another grant.
-    if (isUsed) log.warn('files.upload_failed', { uploadId, received, error })
+    if (isUsed) {
+      log.warn('files.upload_failed', { uploadId, received, error })
+      await spendUpload(files, granted).catch((cause: unknown) => {
+        log.warn('files.grant_not_spent', { uploadId, error: cause })
+      })
+    }
     throw error
   } finally {
     await staged.discard()
