@@ -17,7 +17,7 @@ import type {
   StagedBlob,
 } from './blobs.ts'
 import { sha256InSlices } from './content-digests.ts'
-import { onDisk, type StagedFile, Staging, systemCode } from './staged-files.ts'
+import { onDisk, type StagedFile, Staging, syncDirectory, systemCode } from './staged-files.ts'
 
 export interface FileBlobsOptions {
   /** The directory `files` of the Product root. */
@@ -211,17 +211,6 @@ async function statOrNull(path: string): Promise<number | null> {
     if (systemCode(error) === 'ENOENT') return null
     return onDisk(() => Promise.reject(error))
   }
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  await onDisk(async () => {
-    const handle = await open(path, READ)
-    try {
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-  })
 }
 
 function damaged(sha256: string, what: string): Fault {
