@@ -66,6 +66,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
   documents: {
     'column-values.ts': 'values of columns that both databases store in the same form',
     'key-encoding.ts': 'values as byte strings whose order is the order of the values',
+    'compact-ids.ts': 'IDs and index keys as both databases store them: the bytes of ULIDs',
     'store.ts': 'the port between the engine and its documents',
     'store-faults.ts': 'faults that both stores raise',
     'operation-ids.ts':
@@ -76,6 +77,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'index-rows.ts':
       'physical indexes: one per table and field list, shared by all Releases that declare it; ' +
       '`building`, `ready` or `dropped`',
+    'compact-texts.ts': 'texts of documents as both databases store them: codes for field names',
     'newest-versions.ts':
       'an in-memory cache of the newest versions, which is always current since every commit ' +
       'passes through this process',

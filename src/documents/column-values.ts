@@ -1,9 +1,6 @@
 /** Values of columns that both databases store in the same form. */
 import { assert } from '../errors/assert.ts'
 
-/** `until_sequence` of an index entry that is live. */
-export const LIVE_UNTIL = Number.MAX_SAFE_INTEGER
-
 /** Converts a time for a column of integers. Asserts that it fits into 53 bits. */
 export function microsColumn(micros: bigint): number {
   const number = Number(micros)

@@ -1,7 +1,16 @@
 /** Collects the rows that a batch adds and changes, column by column, for one statement. */
 import { assert } from '../../errors/assert.ts'
 import { binaryString } from '../../system/binary-strings.ts'
-import { LIVE_UNTIL, microsColumn } from '../column-values.ts'
+import { microsColumn } from '../column-values.ts'
+import {
+  CompactTables,
+  checkedCompactId,
+  tableOf,
+  ULID_BYTES,
+  ulidBytes,
+  ulidMicros,
+} from '../compact-ids.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import type { IndexRow, IndexTable } from '../index-rows.ts'
 import type { EntryWrite, OperationRecord, TransactionWrite } from '../store.ts'
 
@@ -14,17 +23,17 @@ type Column<T> = T[]
 /** Index entries that start or end. */
 interface Entries {
   readonly index: Column<number>
-  /** Binary strings. */
-  readonly key: Column<string>
+  readonly key: Column<Buffer>
 }
 
 export interface BatchRows {
   latestSequence: number
   atMicros: number
   readonly documents: {
-    readonly id: Column<string>
+    readonly id: Column<Buffer>
     readonly sequence: Column<number>
-    readonly createdAt: Column<number>
+    /** Null where it is the time of the ID. */
+    readonly createdAt: Column<number | null>
     readonly text: Column<string | null>
   }
   /** Live entries that end at a sequence. In a ready index all of them exist. */
@@ -33,10 +42,13 @@ export interface BatchRows {
     readonly ready: Column<boolean>
     readyCount: number
   }
-  /** Entries that start, with the snapshots that see them. */
-  readonly started: Entries & { readonly from: Column<number>; readonly until: Column<number> }
+  /** Entries that start, with the snapshots that see them; the end is null for live ones. */
+  readonly started: Entries & {
+    readonly from: Column<number>
+    readonly until: Column<number | null>
+  }
   readonly operations: {
-    readonly id: Column<string>
+    readonly id: Column<Buffer>
     /** Binary strings. */
     readonly fingerprint: Column<string>
     readonly sequence: Column<number | null>
@@ -51,19 +63,22 @@ export interface BatchRows {
 export interface BatchContext {
   readonly latestSequence: number
   readonly indexes: Pick<IndexTable, 'get'>
+  readonly texts: CompactTexts
 }
+
+const TABLES = new CompactTables()
 
 /** Splits a batch into one part, or more where the texts are long. Asserts ascending sequences. */
 export function batchParts(
   transactions: readonly TransactionWrite[],
-  { latestSequence, indexes }: BatchContext,
+  { latestSequence, indexes, texts }: BatchContext,
 ): readonly BatchRows[] {
   const parts: BatchRows[] = []
   let part: PartBuilder | null = null
   let latest = latestSequence
   for (const transaction of transactions) {
     if (part === null || part.characters > PART_CHARACTERS_MAX) {
-      part = new PartBuilder(indexes, latest)
+      part = new PartBuilder(indexes, texts, latest)
       parts.push(part.rows)
     }
     part.add(transaction)
@@ -76,11 +91,13 @@ class PartBuilder {
   readonly rows: BatchRows
   characters = 0
   readonly #indexes: Pick<IndexTable, 'get'>
+  readonly #texts: CompactTexts
   /** The row in `started` of each key that is live; -1 where this part ended it. */
   readonly #rowsOfKeys = new Map<number, Map<string, number>>()
 
-  constructor(indexes: Pick<IndexTable, 'get'>, latestSequence: number) {
+  constructor(indexes: Pick<IndexTable, 'get'>, texts: CompactTexts, latestSequence: number) {
     this.#indexes = indexes
+    this.#texts = texts
     this.rows = emptyRows(latestSequence)
   }
 
@@ -92,10 +109,13 @@ class PartBuilder {
       assert(ascends, 'sequences do not ascend')
       rows.latestSequence = sequence
       for (const { id, createdAtMicros, text, entries } of writes) {
-        rows.documents.id.push(id)
+        const bytes = checkedCompactId(id)
+        const micros = microsColumn(createdAtMicros)
+        const isTimeOfId = ulidMicros(bytes, bytes.length - ULID_BYTES) === micros
+        rows.documents.id.push(bytes)
         rows.documents.sequence.push(sequence)
-        rows.documents.createdAt.push(microsColumn(createdAtMicros))
-        rows.documents.text.push(text)
+        rows.documents.createdAt.push(isTimeOfId ? null : micros)
+        rows.documents.text.push(text === null ? null : this.#texts.compact(tableOf(id), text))
         this.characters += text?.length ?? 0
         for (const entry of entries) this.#addEntry(entry, sequence)
       }
@@ -116,7 +136,7 @@ class PartBuilder {
     const contradiction = 'an index entry contradicts the ones before it'
     if (live) {
       assert(row === undefined || row === -1, contradiction)
-      rows.set(key, this.#start(id, key, sequence))
+      rows.set(key, this.#start(index, key, sequence))
       return
     }
     assert(row !== -1, contradiction)
@@ -125,19 +145,19 @@ class PartBuilder {
     else this.rows.started.until[row] = sequence
   }
 
-  #start(index: number, key: string, sequence: number): number {
+  #start({ id, table }: IndexRow, key: string, sequence: number): number {
     const { started } = this.rows
-    started.key.push(key)
+    started.key.push(TABLES.of(table).key(key))
     started.from.push(sequence)
-    started.until.push(LIVE_UNTIL)
+    started.until.push(null)
     this.characters += key.length
-    return started.index.push(index) - 1
+    return started.index.push(id) - 1
   }
 
-  #end({ id, state }: IndexRow, key: string, sequence: number): void {
+  #end({ id, table, state }: IndexRow, key: string, sequence: number): void {
     const { ended } = this.rows
     ended.index.push(id)
-    ended.key.push(key)
+    ended.key.push(TABLES.of(table).key(key))
     ended.sequence.push(sequence)
     // A building index may not have the old key of a document yet.
     ended.ready.push(state === 'ready')
@@ -147,7 +167,9 @@ class PartBuilder {
 
   #addOperation(record: OperationRecord): void {
     const { operations } = this.rows
-    operations.id.push(record.operationId)
+    const operationId = ulidBytes(record.operationId)
+    assert(operationId !== null, 'an operation ID is not canonical')
+    operations.id.push(operationId)
     operations.fingerprint.push(binaryString(record.fingerprint))
     operations.sequence.push(record.commitSequence)
     operations.releaseId.push(record.releaseId)

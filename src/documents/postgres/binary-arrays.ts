@@ -50,6 +50,14 @@ export function textArray(values: readonly (string | null)[]): Buffer {
   return array.bytes()
 }
 
+/** An array of bytes. */
+export function bytesArray(values: readonly Uint8Array[]): Buffer {
+  const bytes = values.reduce((sum, value) => sum + value.length, 0)
+  const array = new ArrayWriter(BYTEA, values.length, bytes)
+  for (const value of values) array.addBytes(value)
+  return array.bytes()
+}
+
 /** An array of binary strings, which have one character per byte. */
 export function byteaArray(values: readonly string[]): Buffer {
   const bytes = values.reduce((sum, value) => sum + value.length, 0)
@@ -101,6 +109,12 @@ class ArrayWriter {
     const bytes = this.#buffer.write(value, from, encoding)
     this.#addInt32(bytes)
     this.#offset += bytes
+  }
+
+  addBytes(value: Uint8Array): void {
+    this.#addInt32(value.length)
+    this.#buffer.set(value, this.#offset)
+    this.#offset += value.length
   }
 
   #addInt32(value: number): void {

@@ -1,10 +1,16 @@
 /** Writes a batch with one statement, or a very large one with several inside a transaction. */
 import type { Connection, Parameter } from '../../database/connection.ts'
-import { LIVE_UNTIL } from '../column-values.ts'
 import type { BatchRows } from './batch-rows.ts'
-import { bigintArray, booleanArray, byteaArray, integerArray, textArray } from './binary-arrays.ts'
+import {
+  bigintArray,
+  booleanArray,
+  byteaArray,
+  bytesArray,
+  integerArray,
+  textArray,
+} from './binary-arrays.ts'
 import { EpochLost } from './failures.ts'
-import { number } from './rows.ts'
+import { END_BYTES, number } from './rows.ts'
 
 /**
  * The statement of a commit. It locks the row of the epoch, which a server that takes over updates:
@@ -19,15 +25,15 @@ const statement = (entries: string, checked: string): string => `
        for share
   ), batch as (
     insert into batches (batch, latest_sequence, at_micros, written, recorded)
-    select $2::bigint, $3::bigint, $4::bigint, $5::text[], $9::text[] from held
+    select $2::bigint, $3::bigint, $4::bigint, $5::bytea[], $9::bytea[] from held
     returning batch
   ), versions as (
     insert into documents (id, sequence, created_at_micros, text)
-    select d.* from held, unnest($5::text[], $6::bigint[], $7::bigint[], $8::text[]) d
+    select d.* from held, unnest($5::bytea[], $6::bigint[], $7::bigint[], $8::text[]) d
   ), recorded as (
     insert into operations (operation_id, fingerprint, commit_sequence, release_id, function,
                             result, attempts, created_at_micros)
-    select o.* from held, unnest($9::text[], $10::bytea[], $11::bigint[], $12::text[],
+    select o.* from held, unnest($9::bytea[], $10::bytea[], $11::bigint[], $12::text[],
                                  $13::text[], $14::text[], $15::integer[], $16::bigint[]) o
   )${entries}
   select count(*) as stored${checked} from batch`
@@ -42,10 +48,11 @@ const COMMIT = statement('', '')
  */
 const COMMIT_WITH_ENTRIES = statement(
   `, ended as (
-    update index_entries e set until_sequence = lost.sequence
+    update index_entries e
+       set until_sequence = lost.sequence, key = e.key || int8send(lost.sequence)
       from held, unnest($17::integer[], $18::bytea[], $19::bigint[], $20::boolean[])
                  lost (index_id, key, sequence, ready)
-     where e.index_id = lost.index_id and e.key = lost.key and e.until_sequence = ${LIVE_UNTIL}
+     where e.index_id = lost.index_id and e.key = lost.key
     returning lost.ready
   ), counted as materialized (
     select count(*) filter (where ready) as ready from ended
@@ -89,11 +96,11 @@ function parametersOf(rows: BatchRows, epoch: number, batch: number): Parameter[
     batch,
     rows.latestSequence,
     rows.atMicros,
-    textArray(documents.id),
+    bytesArray(documents.id),
     bigintArray(documents.sequence),
     bigintArray(documents.createdAt),
     textArray(documents.text),
-    textArray(operations.id),
+    bytesArray(operations.id),
     byteaArray(operations.fingerprint),
     bigintArray(operations.sequence),
     textArray(operations.releaseId),
@@ -104,15 +111,23 @@ function parametersOf(rows: BatchRows, epoch: number, batch: number): Parameter[
   ]
 }
 
+/** The key as it is stored: one that is no longer in use is followed by its end. */
+function endedKey(key: Buffer, until: number | null): Buffer {
+  if (until === null) return key
+  const end = Buffer.alloc(END_BYTES)
+  end.writeBigInt64BE(BigInt(until))
+  return Buffer.concat([key, end])
+}
+
 function entryParameters({ ended, started }: BatchRows): Parameter[] {
   return [
     integerArray(ended.index),
-    byteaArray(ended.key),
+    bytesArray(ended.key),
     bigintArray(ended.sequence),
     booleanArray(ended.ready),
     ended.readyCount,
     integerArray(started.index),
-    byteaArray(started.key),
+    bytesArray(started.key.map((key, i) => endedKey(key, started.until[i]!))),
     bigintArray(started.from),
     bigintArray(started.until),
   ]

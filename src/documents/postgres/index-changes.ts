@@ -1,12 +1,12 @@
 /** Creates, fills and drops physical indexes, inside the transactions of the writer. */
 import type { Connection } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
-import { binaryBytes } from '../../system/binary-strings.ts'
-import { LIVE_UNTIL } from '../column-values.ts'
+import { CompactTable } from '../compact-ids.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import { defaultsColumn, findIndex, type IndexRow, idsOfTable } from '../index-rows.ts'
 import { storedKey } from '../keys.ts'
 import type { IndexDefinition } from '../store.ts'
-import { number, storedDocument, text } from './rows.ts'
+import { bytes, number, storedDocument } from './rows.ts'
 import type { Term } from './terms.ts'
 
 /** Bounds of a chunk. Commits wait for it: about 10 ms with these. */
@@ -34,8 +34,8 @@ const CHUNK = `
 
 /** Adds the entries of a chunk. A commit may have added some of them already. */
 const FILL = `
-  insert into index_entries (index_id, key, from_sequence, until_sequence)
-  select $1::integer, e.key, e.sequence, ${LIVE_UNTIL}
+  insert into index_entries (index_id, key, from_sequence)
+  select $1::integer, e.key, e.sequence
     from unnest($2::bytea[], $3::bigint[]) e (key, sequence)
   on conflict do nothing`
 
@@ -74,33 +74,39 @@ export async function ensureIndexes(
 export async function fillIndex(
   connection: Connection,
   term: Term,
+  texts: CompactTexts,
   id: number,
 ): Promise<IndexRow | null> {
   const index = term.indexes.get(id)
   if (index === undefined || index.state === 'dropped') return null
   if (index.state === 'ready') return index
   const { after, before } = idsOfTable(index.table)
-  const { rows } = await connection.query(CHUNK, [id, after, before], { prepare: true })
+  const { rows } = await connection.query(CHUNK, [id, Buffer.from(after), Buffer.from(before)], {
+    prepare: true,
+  })
   const last = rows.at(-1)
   if (last === undefined) {
     await connection.query(READY, [id, term.latestSequence])
     return { ...index, state: 'ready', readySequence: term.latestSequence }
   }
+  const table = new CompactTable(index.table)
   const keys: Buffer[] = []
   const sequences: number[] = []
   for (const row of rows) {
-    const document = storedDocument(row)
+    const idBytes = bytes(row, 'id')
+    const of = { texts, table: index.table, id: table.idAtEnd(idBytes), bytes: idBytes }
+    const document = storedDocument(row, of)
     if (document === null) continue
     const key = storedKey(index, document)
     if (key === null) {
       const detail = 'an index key of a stored document is too long'
       throw new Fault('LIMIT_EXCEEDED', { detail })
     }
-    keys.push(binaryBytes(key))
+    keys.push(table.key(key))
     sequences.push(document.sequence)
   }
   await connection.query(FILL, [id, keys, sequences], { prepare: true })
-  await connection.query(PROGRESS, [id, text(last, 'id')])
+  await connection.query(PROGRESS, [id, bytes(last, 'id')])
   return index
 }
 

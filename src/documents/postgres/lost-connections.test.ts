@@ -9,6 +9,7 @@ import {
 import { documentId, operationRecord } from '../../../testing/documents/store-fixtures.ts'
 import { DOCUMENT_TEMPLATE, openDocuments } from '../../../testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
+import { compactId, ulidBytes } from '../compact-ids.ts'
 import type { CommitBatch, DocumentStore } from '../store.ts'
 
 /*
@@ -74,11 +75,14 @@ function batchOf(sizes: readonly number[]): CommitBatch {
 }
 
 async function stored({ transactions }: CommitBatch): Promise<boolean> {
-  const ids = transactions.flatMap(({ writes }) => writes.map(({ id }) => id))
-  const operations = transactions.flatMap(({ operation }) => operation?.operationId ?? [])
+  const ids = transactions.flatMap(({ writes }) => writes.map(({ id }) => compactId(id)))
+  const operations = transactions.flatMap(({ operation }) =>
+    operation === undefined ? [] : [ulidBytes(operation.operationId)],
+  )
   const { rows } = await outside.query<{ documents: string; operations: string }>(
-    `select (select count(*) from svc_documents.documents where id = any ($1)) as documents,
-            (select count(*) from svc_documents.operations where operation_id = any ($2))
+    `select (select count(*) from svc_documents.documents where id = any ($1::bytea[]))
+              as documents,
+            (select count(*) from svc_documents.operations where operation_id = any ($2::bytea[]))
               as operations`,
     [ids, operations],
   )
@@ -216,13 +220,13 @@ test('a commit without a connection is not sent, and so it is not uncertain', as
     lost += 1
   }
   store = await openDocuments(proxy.url, { epochCheckMillis: 3_600_000, onProblem })
-  await store.read('notes_x', store.latestSequence)
+  await store.read(documentId('notes', 9_999), store.latestSequence)
   proxy.refuse(true)
   // One connection of the writer and one of the read.
   await expect.poll(() => lost).toBe(2)
   const batch = batchOf([10])
   expect(await outcome(store.commit(batch))).toBe('UNAVAILABLE')
-  const read = Promise.resolve(store.read('notes_x', store.latestSequence))
+  const read = Promise.resolve(store.read(documentId('notes', 9_999), store.latestSequence))
   expect(await outcome(read)).toBe('UNAVAILABLE')
   proxy.refuse(false)
   await store.commit(batch)

@@ -3,8 +3,15 @@ import type { Parameter, RawRow } from '../../database/connection.ts'
 import type { Database } from '../../database/database.ts'
 import { QueryFailure } from '../../database/errors.ts'
 import { assert } from '../../errors/assert.ts'
-import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
-import { idLength } from '../index-rows.ts'
+import {
+  type CompactTable,
+  CompactTables,
+  compactId,
+  tableOf,
+  ULID_BYTES,
+  ulidBytes,
+} from '../compact-ids.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import type { NewestVersions } from '../newest-versions.ts'
 import { type PageRequest, RangeWalk } from '../range-walk.ts'
 import type {
@@ -16,7 +23,8 @@ import type {
 } from '../store.ts'
 import type { StoreState } from '../store-state.ts'
 import { BatchLoader } from './batch-loader.ts'
-import { bytes, nullableNumber, number, storedDocument, text } from './rows.ts'
+import { bytesArray } from './binary-arrays.ts'
+import { bytes, END_BYTES, nullableNumber, number, storedDocument, text } from './rows.ts'
 
 /** Rows of the first page of a range; each further page may have twice as many. */
 const PAGE_ROWS_MIN = 64
@@ -26,8 +34,8 @@ const PAGE_TEXT_UNITS = 4 * 1024 * 1024
 
 export const VERSIONS = `
   select requested.at, found.*
-    from unnest($1::text[], $2::bigint[]) with ordinality requested (id, snapshot, at)
-   cross join lateral (select v.id, v.sequence, v.created_at_micros, v.text
+    from unnest($1::bytea[], $2::bigint[]) with ordinality requested (id, snapshot, at)
+   cross join lateral (select v.sequence, v.created_at_micros, v.text
                          from documents v
                         where v.id = requested.id and v.sequence <= requested.snapshot
                         order by v.sequence desc limit 1) found`
@@ -36,7 +44,7 @@ const OPERATIONS = `
   select operation_id, fingerprint, commit_sequence, release_id, function, result, attempts,
          created_at_micros
     from operations
-   where operation_id = any ($1::text[])`
+   where operation_id = any ($1::bytea[])`
 
 const SEQUENCE_AT = `
   select latest_sequence from batches
@@ -55,23 +63,27 @@ export const RANGE = {
 
 function rangeStatement(order: 'asc' | 'desc'): string {
   return `
-    select e.key, d.*
+    select e.key, e.until_sequence, d.*
       from index_entries e
       left join lateral (
-        select v.id, v.sequence, v.created_at_micros, v.text
+        select v.sequence, v.created_at_micros, v.text
           from documents v
-         where v.id = convert_from(substr(e.key, octet_length(e.key) - $6::integer + 1), 'UTF8')
+         where v.id = $6::bytea || substr(
+                 e.key,
+                 octet_length(e.key) - ${ULID_BYTES - 1}
+                   - case when e.until_sequence is null then 0 else ${END_BYTES} end,
+                 ${ULID_BYTES})
            and v.sequence <= $4
          order by v.sequence desc limit 1) d on true
      where e.index_id = $1 and e.key >= $2 and e.key < $3
-       and e.from_sequence <= $4 and e.until_sequence > $4
+       and e.from_sequence <= $4 and (e.until_sequence is null or e.until_sequence > $4)
      order by e.key ${order}
      limit $5`
 }
 
 /**
- * The statements of the keys of a range, in one row: the IDs of their documents, and the keys in
- * hexadecimal, with spaces between them. They walk the entries as RANGE does.
+ * The statements of the keys of a range, in one row: in hexadecimal, with spaces between them. They
+ * walk the entries as RANGE does.
  */
 export const KEYS = {
   asc: keyStatement('asc'),
@@ -80,12 +92,13 @@ export const KEYS = {
 
 function keyStatement(order: 'asc' | 'desc'): string {
   return `
-    select string_agg(found.id, ' ') as ids, string_agg(encode(found.key, 'hex'), ' ') as keys
-      from (select e.key, convert_from(substr(e.key, octet_length(e.key) - $6::integer + 1),
-                                       'UTF8') as id
+    select string_agg(encode(case when found.until_sequence is null then found.key
+                                  else substr(found.key, 1, octet_length(found.key) - ${END_BYTES})
+                             end, 'hex'), ' ') as keys
+      from (select e.key, e.until_sequence
               from index_entries e
              where e.index_id = $1 and e.key >= $2 and e.key < $3
-               and e.from_sequence <= $4 and e.until_sequence > $4
+               and e.from_sequence <= $4 and (e.until_sequence is null or e.until_sequence > $4)
              order by e.key ${order}
              limit $5) found`
 }
@@ -97,21 +110,24 @@ const MISSING_SHARE = 1 / 8
 
 /** Decodes its key only when it is read: most lists read the key of their last entry alone. */
 class Entry implements KeyedDocument {
-  readonly #hexKey: string
+  readonly #stored: Buffer
+  readonly #table: CompactTable
   readonly document: StoredDocument
 
-  constructor(hexKey: string, document: StoredDocument) {
-    this.#hexKey = hexKey
+  constructor(stored: Buffer, table: CompactTable, document: StoredDocument) {
+    this.#stored = stored
+    this.#table = table
     this.document = document
   }
 
   get key(): string {
-    return binaryString(Buffer.from(this.#hexKey, 'hex'))
+    return this.#table.keyOf(this.#stored)
   }
 }
 
 interface VersionRequest {
   readonly id: string
+  readonly bytes: Buffer
   readonly snapshot: number
 }
 
@@ -119,22 +135,27 @@ export class Reads {
   readonly #database: Database
   readonly #state: StoreState
   readonly #newest: NewestVersions
+  readonly #texts: CompactTexts
+  readonly #tables = new CompactTables()
   readonly #versions: BatchLoader<VersionRequest, StoredDocument | null>
   readonly #operations: BatchLoader<string, OperationRecord | null>
   /** Pages in a row, by index, whose documents were all in memory. */
   readonly #cachedPages = new Map<number, number>()
 
-  constructor(database: Database, state: StoreState) {
+  constructor(database: Database, state: StoreState, texts: CompactTexts) {
     this.#database = database
     this.#state = state
     this.#newest = state.newest
+    this.#texts = texts
     this.#versions = new BatchLoader((requests) => this.#readVersions(requests))
     this.#operations = new BatchLoader((ids) => this.#readOperations(ids))
   }
 
   async read(id: string, snapshot: number): Promise<StoredDocument | null> {
     const known = this.#knownSequence(snapshot)
-    const version = await this.#versions.load({ id, snapshot })
+    const bytes = compactId(id)
+    if (bytes === null) return null
+    const version = await this.#versions.load({ id, bytes, snapshot })
     return version === null ? null : this.#keepIfNewest(version, known)
   }
 
@@ -144,11 +165,12 @@ export class Reads {
 
   async range(request: RangeRequest, table: string): Promise<RangeResult> {
     const walk = new RangeWalk(request)
+    const ids = this.#tables.of(table)
     for (let rowsMax = PAGE_ROWS_MIN; ; rowsMax = Math.min(rowsMax * 2, PAGE_ROWS_MAX)) {
       const { documents, textUnits } = walk
       const fitting = Math.ceil((PAGE_TEXT_UNITS * (documents.length || 1)) / (textUnits || 1))
       walk.limitPage(Math.min(rowsMax, fitting))
-      const result = walk.add(await this.#page(walk, table))
+      const result = walk.add(await this.#page(walk, ids))
       if (result !== null) return result
     }
   }
@@ -182,11 +204,13 @@ export class Reads {
   async #readVersions(
     requested: readonly VersionRequest[],
   ): Promise<readonly (StoredDocument | null)[]> {
-    const ids = requested.map(({ id }) => id)
+    const ids = bytesArray(requested.map(({ bytes }) => bytes))
     const snapshots = requested.map(({ snapshot }) => snapshot)
     const versions: (StoredDocument | null)[] = requested.map(() => null)
     for (const row of await this.#query(VERSIONS, [ids, snapshots])) {
-      versions[number(row, 'at') - 1] = storedDocument(row)
+      const at = number(row, 'at') - 1
+      const { id, bytes } = requested[at]!
+      versions[at] = storedDocument(row, { texts: this.#texts, table: tableOf(id), id, bytes })
     }
     return versions
   }
@@ -194,8 +218,12 @@ export class Reads {
   async #readOperations(
     requested: readonly string[],
   ): Promise<readonly (OperationRecord | null)[]> {
-    const rows = await this.#query(OPERATIONS, [requested])
-    const records = new Map(rows.map((row) => [text(row, 'operation_id'), toOperation(row)]))
+    const ids = requested.map((operationId) => ulidBytes(operationId) ?? Buffer.alloc(0))
+    const records = new Map<string, OperationRecord>()
+    for (const row of await this.#query(OPERATIONS, [bytesArray(ids)])) {
+      const operationId = this.#tables.of('opn').idAtEnd(bytes(row, 'operation_id'))
+      records.set(operationId, toOperation(operationId, row))
+    }
     return requested.map((operationId) => records.get(operationId) ?? null)
   }
 
@@ -203,28 +231,35 @@ export class Reads {
    * Reads keys alone where the documents of earlier pages were in memory: to find, send and parse
    * them costs more than the walk. Otherwise one statement reads both, so a list is one round trip.
    */
-  #page(request: PageRequest, table: string): Promise<KeyedDocument[]> {
+  #page(request: PageRequest, table: CompactTable): Promise<KeyedDocument[]> {
     const { index, snapshot, limit } = request
-    const bounds = [binaryBytes(request.lower), binaryBytes(request.upper)]
-    const parameters = [index, ...bounds, snapshot, limit, idLength(table)]
+    // An entry that is no longer in use comes after its key, and before 0xFF.
+    const bounds = [table.bound(request.lower, '\xff'), table.bound(request.upper, '\xff')]
+    const parameters = [index, ...bounds, snapshot, limit]
     const areCached = (this.#cachedPages.get(index) ?? 0) >= CACHED_PAGES
-    return areCached ? this.#keyPage(request, parameters) : this.#joinedPage(request, parameters)
+    return areCached
+      ? this.#keyPage(request, table, parameters)
+      : this.#joinedPage(request, table, parameters)
   }
 
   async #joinedPage(
     { index, snapshot, order }: PageRequest,
+    table: CompactTable,
     parameters: readonly Parameter[],
   ): Promise<KeyedDocument[]> {
     const known = this.#knownSequence(snapshot)
-    const rows = await this.#query(RANGE[order], parameters)
+    const rows = await this.#query(RANGE[order], [...parameters, Buffer.from(table.prefix)])
     let missing = 0
     const page = rows.map((row) => {
-      assert(row.id !== null, 'an index entry has no document')
-      const version = storedDocument(row)
+      const stored = bytes(row, 'key')
+      const end = stored.length - (row.until_sequence === null ? 0 : END_BYTES)
+      const key = stored.subarray(0, end)
+      const of = { texts: this.#texts, table: table.name, id: table.idAtEnd(key), bytes: key }
+      const version = storedDocument(row, of)
       assert(version !== null, 'an index entry has no document')
       const document = this.#keepIfNewest(version, known)
       if (document === version) missing += 1
-      return { key: binaryString(bytes(row, 'key')), document }
+      return { key: table.keyOf(key), document }
     })
     const before = this.#cachedPages.get(index) ?? 0
     if (page.length > 0) this.#cachedPages.set(index, missing === 0 ? before + 1 : 0)
@@ -233,25 +268,27 @@ export class Reads {
 
   async #keyPage(
     { index, snapshot, order }: PageRequest,
+    table: CompactTable,
     parameters: readonly Parameter[],
   ): Promise<KeyedDocument[]> {
     const [row] = await this.#query(KEYS[order], parameters)
     assert(row !== undefined, 'an aggregate has one row')
-    if (row.ids === null) return []
-    const keys = text(row, 'keys').split(' ')
-    let missing = 0
-    const documents = text(row, 'ids')
+    if (row.keys === null) return []
+    const keys = text(row, 'keys')
       .split(' ')
-      .map((id) => {
-        const cached = this.#newest.find(id, snapshot)
-        if (cached === undefined) missing += 1
-        return cached ?? this.read(id, snapshot)
-      })
+      .map((hex) => Buffer.from(hex, 'hex'))
+    let missing = 0
+    const documents = keys.map((key) => {
+      const id = table.idAtEnd(key)
+      const cached = this.#newest.find(id, snapshot)
+      if (cached === undefined) missing += 1
+      return cached ?? this.read(id, snapshot)
+    })
     if (missing > documents.length * MISSING_SHARE) this.#cachedPages.set(index, 0)
     const found = missing === 0 ? documents : await Promise.all(documents)
     return found.map((document, i) => {
       assert(document !== null, 'an index entry has no document')
-      return new Entry(keys[i]!, document as StoredDocument)
+      return new Entry(keys[i]!, table, document as StoredDocument)
     })
   }
 
@@ -271,9 +308,9 @@ export class Reads {
   }
 }
 
-function toOperation(row: RawRow): OperationRecord {
+function toOperation(operationId: string, row: RawRow): OperationRecord {
   return {
-    operationId: text(row, 'operation_id'),
+    operationId,
     fingerprint: new Uint8Array(bytes(row, 'fingerprint')),
     commitSequence: nullableNumber(row, 'commit_sequence'),
     releaseId: text(row, 'release_id'),

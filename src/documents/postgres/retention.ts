@@ -16,7 +16,7 @@ const BATCHES_MAX = 100
 const ENDED = `
   delete from index_entries
    where ctid = any (array(select ctid from index_entries
-                            where until_sequence < 9007199254740991 and until_sequence <= $1
+                            where until_sequence <= $1
                             order by until_sequence limit $2))`
 
 const DROPPED = `

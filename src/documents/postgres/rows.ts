@@ -1,7 +1,12 @@
 /** Reads columns as the driver returns them (bigint as text, bytea as Buffer), with assertions. */
 import type { RawRow } from '../../database/connection.ts'
 import { assert } from '../../errors/assert.ts'
+import { ULID_BYTES, ulidMicros } from '../compact-ids.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import type { StoredDocument } from '../store.ts'
+
+/** Bytes of the end that follows the key of an entry that is no longer in use. */
+export const END_BYTES = 8
 
 export function text(row: RawRow, column: string): string {
   const value = row[column]
@@ -33,11 +38,28 @@ export function nullableNumber(row: RawRow, column: string): number | null {
   return row[column] === null ? null : number(row, column)
 }
 
+export interface RowContext {
+  readonly texts: CompactTexts
+  readonly table: string
+  readonly id: string
+  /** Ends with the ULID of the ID. */
+  readonly bytes: Uint8Array
+}
+
 /** Reads a version; null for a tombstone. */
-export function storedDocument(row: RawRow): StoredDocument | null {
-  const content = nullableText(row, 'text')
-  if (content === null) return null
-  const createdAtMicros = BigInt(number(row, 'created_at_micros'))
-  const sequence = number(row, 'sequence')
-  return { id: text(row, 'id'), createdAtMicros, sequence, text: content }
+export function storedDocument(
+  row: RawRow,
+  { texts, table, id, bytes }: RowContext,
+): StoredDocument | null {
+  const stored = nullableText(row, 'text')
+  if (stored === null) return null
+  const micros =
+    nullableNumber(row, 'created_at_micros') ?? ulidMicros(bytes, bytes.length - ULID_BYTES)
+  const createdAtMicros = BigInt(micros)
+  return {
+    id,
+    createdAtMicros,
+    sequence: number(row, 'sequence'),
+    text: texts.expand(table, stored),
+  }
 }

@@ -7,6 +7,8 @@ import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import type { Secret } from '../../value/secret.ts'
+import { CompactTable } from '../compact-ids.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import { visible } from '../index-rows.ts'
 import type {
   CommitBatch,
@@ -23,11 +25,11 @@ import type {
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
 import { EpochLost, storeFault } from './failures.ts'
-import { loadFieldShapes, setFieldShapes } from './field-shapes.ts'
+import { loadFieldShapes, loadTexts, setFieldShapes } from './field-shapes.ts'
 import { dropIndex, ensureIndexes, fillIndex } from './index-changes.ts'
 import { Reads } from './reads.ts'
 import { prune } from './retention.ts'
-import { nullableText } from './rows.ts'
+import { bytes } from './rows.ts'
 import { DOCUMENT_SCHEMA, documentDatabase, migrateDocuments } from './schema.ts'
 import { beginTerm, type Term } from './terms.ts'
 import { Writer } from './writer.ts'
@@ -51,6 +53,8 @@ export interface PostgresDocumentStore extends DocumentStore {
   readonly databaseId: string
 }
 
+/** The IDs of operations. */
+const OPERATIONS = new CompactTable('opn')
 const READ_CONNECTIONS = 8
 /** Long enough for a failover of PostgreSQL. */
 const RECONCILE_MILLIS = 120_000
@@ -78,7 +82,8 @@ export async function openPostgresDocuments(
       // Read under the epoch, so that no other server can record a newer one.
       const newestOperationId = await findNewestOperationId(connection)
       const shapes = await loadFieldShapes(connection)
-      const opened = { ...begun, newestOperationId, shapes, reads, writes, writer }
+      const texts = await loadTexts(connection)
+      const opened = { ...begun, newestOperationId, shapes, texts, reads, writes, writer }
       return new PostgresDocuments(options, opened)
     } finally {
       connection.release()
@@ -91,8 +96,10 @@ export async function openPostgresDocuments(
 
 /** The greatest operation ID that has a record; empty where none has. */
 async function findNewestOperationId(connection: Connection): Promise<string> {
-  const { rows } = await connection.query('select max(operation_id) as id from operations')
-  return nullableText(rows[0]!, 'id') ?? ''
+  const { rows } = await connection.query(
+    'select operation_id from operations order by operation_id desc limit 1',
+  )
+  return rows[0] === undefined ? '' : OPERATIONS.idAtEnd(bytes(rows[0], 'operation_id'))
 }
 
 function randomId(system: Pick<System, 'randomBytes'>): string {
@@ -107,6 +114,7 @@ interface Opened {
   readonly databaseId: string
   readonly newestOperationId: string
   readonly shapes: Map<string, FieldShape>
+  readonly texts: CompactTexts
 }
 
 class PostgresDocuments implements PostgresDocumentStore {
@@ -118,29 +126,39 @@ class PostgresDocuments implements PostgresDocumentStore {
   readonly #writerId: string
   readonly #builds: IndexBuilds
   readonly #shapes: Map<string, FieldShape>
+  readonly #texts: CompactTexts
   readonly #epochCheck: ReturnType<typeof setInterval>
 
   constructor(options: PostgresDocumentsOptions, opened: Opened) {
     const { system, reconcileMillis = RECONCILE_MILLIS } = options
-    const { reads, writes, writer, term, databaseId, newestOperationId } = opened
+    const { reads, writes, writer, term, databaseId, newestOperationId, texts } = opened
     const state = new StoreState(term.latestSequence, newestOperationId)
     this.databaseId = databaseId
     this.#database = reads
     this.#state = state
-    this.#reads = new Reads(reads, state)
+    this.#reads = new Reads(reads, state, texts)
     this.#shapes = opened.shapes
+    this.#texts = texts
     this.#writerId = writer
     const onFailed = (detail: string): void => {
       state.fail(detail)
       options.onProblem('failed', detail)
     }
-    this.#writer = new Writer({ database: writes, writer, term, system, reconcileMillis, onFailed })
+    this.#writer = new Writer({
+      database: writes,
+      writer,
+      term,
+      texts,
+      system,
+      reconcileMillis,
+      onFailed,
+    })
     this.#builds = new IndexBuilds({
       state,
       findIndex: (id) => this.#writer.findIndex(id),
       fillChunk: (id) =>
         this.#writer.change(
-          (connection, term) => fillIndex(connection, term, id),
+          (connection, term) => fillIndex(connection, term, texts, id),
           (indexes, row) => row !== null && indexes.set(row),
         ),
     })
@@ -226,9 +244,10 @@ class PostgresDocuments implements PostgresDocumentStore {
   async setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): Promise<void> {
     this.#state.checkOpen()
     await this.#writer.change(
-      (connection) => setFieldShapes(connection, shapes),
-      () => {
+      (connection) => setFieldShapes(connection, this.#texts, shapes),
+      (_, names) => {
         for (const [table, shape] of shapes) this.#shapes.set(table, shape)
+        for (const [table, named] of names) this.#texts.set(table, named)
       },
     )
   }

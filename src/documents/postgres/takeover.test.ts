@@ -9,6 +9,7 @@ import {
 } from '../../../testing/documents/stores.ts'
 import { isFault } from '../../errors/fault.ts'
 import { Secret } from '../../value/secret.ts'
+import { CompactTexts } from '../compact-texts.ts'
 import { batchParts } from './batch-rows.ts'
 import { writeParts } from './commits.ts'
 import { EpochLost } from './failures.ts'
@@ -76,7 +77,7 @@ test('a statement that arrives after a new epoch of its own server stores nothin
   try {
     const claim = { environmentId: TEST_ENVIRONMENT, databaseId: null, newDatabaseId: 'x' }
     const { term } = await beginTerm(connection, { ...claim, writer: 'one' })
-    const late = batchParts(batch(1).transactions, term)
+    const late = batchParts(batch(1).transactions, { ...term, texts: new CompactTexts() })
     const renewed = await renewTerm(connection, 'one')
     await expect(writeParts(connection, term, late)).rejects.toThrow(EpochLost)
     expect((await renewTerm(connection, 'one')).batch).toBe(0)

@@ -9,6 +9,7 @@ import type { Database } from '../../database/database.ts'
 import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import type { IndexRow, IndexTable } from '../index-rows.ts'
 import type { PhysicalIndex, TransactionWrite } from '../store.ts'
 import { batchParts } from './batch-rows.ts'
@@ -26,6 +27,7 @@ export interface WriterOptions {
   /** ID of the server that has the term. */
   readonly writer: string
   readonly term: Term
+  readonly texts: CompactTexts
   readonly system: Pick<System, 'monotonicMillis'>
   /** Time for which a commit whose reply was lost waits for PostgreSQL to be reachable again. */
   readonly reconcileMillis: number
@@ -66,7 +68,11 @@ export class Writer {
   ): Promise<void> {
     return this.#enqueue(async () => {
       const term = await this.#usableTerm()
-      const parts = batchParts(transactions, term)
+      const parts = batchParts(transactions, {
+        latestSequence: term.latestSequence,
+        indexes: term.indexes,
+        texts: this.#options.texts,
+      })
       const last = parts.at(-1)
       if (last === undefined) return
       const connection = await this.#options.database.connect()

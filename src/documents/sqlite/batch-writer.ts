@@ -1,8 +1,15 @@
 /** Writes the transactions of a batch, inside the SQLite transaction of the caller. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import { binaryBytes } from '../../system/binary-strings.ts'
-import { LIVE_UNTIL, microsColumn } from '../column-values.ts'
+import { microsColumn } from '../column-values.ts'
+import {
+  CompactTables,
+  checkedCompactId,
+  tableOf,
+  ULID_BYTES,
+  ulidBytes,
+  ulidMicros,
+} from '../compact-ids.ts'
 import type {
   CommitBatch,
   DocumentWrite,
@@ -10,12 +17,16 @@ import type {
   OperationRecord,
   TransactionWrite,
 } from '../store.ts'
+import { storedResult } from './operation-results.ts'
 import type { WriterState } from './writer-state.ts'
 
+/** `until_sequence` of an index entry that is live: SQLite stores a zero without a byte. */
+export const LIVE = 0
 /** Resolution of sequence_times: enough for retention by age, at one row per second. */
 const TIME_STEP_MICROS = 1_000_000
 
 export class BatchWriter {
+  readonly #tables = new CompactTables()
   readonly #insertVersion
   readonly #insertEntry
   readonly #endEntry
@@ -24,21 +35,24 @@ export class BatchWriter {
   readonly #insertTime
 
   constructor(database: Database) {
-    this.#insertVersion = database.query<null, [number, string, number, number, string | null]>(
+    this.#insertVersion = database.query<
+      null,
+      [number, Uint8Array, number, number | null, string | null]
+    >(
       `insert into documents (row, id, sequence, created_at_micros, text)
        values (?1, ?2, ?3, ?4, ?5)`,
     )
     this.#insertEntry = database.query<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
-       values (?1, ?2, ?3, ${LIVE_UNTIL})`,
+       values (?1, ?2, ?3, ${LIVE})`,
     )
     this.#endEntry = database.query<null, [number, Uint8Array, number]>(
       `update index_entries set until_sequence = ?3
-        where index_id = ?1 and key = ?2 and until_sequence = ${LIVE_UNTIL}`,
+        where index_id = ?1 and key = ?2 and until_sequence = ${LIVE}`,
     )
     this.#insertOperation = database.query<
       null,
-      [string, Uint8Array, number | null, string, string, string, number, number]
+      [Uint8Array, Uint8Array, number | null, string, string, string | Uint8Array, number, number]
     >(
       `insert into operations (operation_id, fingerprint, commit_sequence, release_id, function,
                                result, attempts, created_at_micros)
@@ -80,8 +94,11 @@ export class BatchWriter {
   }
 
   #writeVersion(state: WriterState, write: DocumentWrite, sequence: number): void {
-    const createdAt = microsColumn(write.createdAtMicros)
-    this.#insertVersion.run(state.nextRow++, write.id, sequence, createdAt, write.text)
+    const id = checkedCompactId(write.id)
+    const micros = microsColumn(write.createdAtMicros)
+    const createdAt = ulidMicros(id, id.length - ULID_BYTES) === micros ? null : micros
+    const text = write.text === null ? null : state.texts.compact(tableOf(write.id), write.text)
+    this.#insertVersion.run(state.nextRow++, id, sequence, createdAt, text)
     for (const entry of write.entries) this.#writeEntry(state, entry, sequence)
   }
 
@@ -90,20 +107,26 @@ export class BatchWriter {
     // The index was being dropped when the entries were computed.
     if (index === undefined || index.state === 'dropped') return
     const statement = entry.live ? this.#insertEntry : this.#endEntry
-    const { changes } = statement.run(entry.index, binaryBytes(entry.key), sequence)
+    const { changes } = statement.run(
+      entry.index,
+      this.#tables.of(index.table).key(entry.key),
+      sequence,
+    )
     // A building index may not have the old key of a document yet.
     const missing = changes === 0 && (entry.live || index.state === 'ready')
     assert(!missing, 'an index entry contradicts the ones before it')
   }
 
   #writeOperation(record: OperationRecord): void {
+    const operationId = ulidBytes(record.operationId)
+    assert(operationId !== null, 'an operation ID is not canonical')
     this.#insertOperation.run(
-      record.operationId,
+      operationId,
       record.fingerprint,
       record.commitSequence,
       record.releaseId,
       record.function,
-      record.result,
+      storedResult(record.result),
       record.attempts,
       microsColumn(record.createdAtMicros),
     )

@@ -1,8 +1,9 @@
 import { Database } from 'bun:sqlite'
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { checkMigrated, EARLIER } from '../../../testing/documents/earlier-versions.ts'
 import { fault } from '../../../testing/documents/store-suite.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { openDatabase } from './databases.ts'
@@ -137,6 +138,47 @@ describe('the document file', () => {
     const [index] = await store.ensureIndexes([{ table: 'notes', fields: ['a'] }])
     expect(index).toEqual({ id: 1, table: 'notes', fields: ['a'], state: 'ready' })
     await store.close()
+  })
+
+  test('documents of the second version can be read, written and pruned', async () => {
+    const hex = (bytes: Uint8Array) => `x'${Buffer.from(bytes).toString('hex')}'`
+    const { versions, entries, operation, latestSequence } = EARLIER
+    tamper(
+      ...MIGRATIONS.slice(0, 2).flatMap(({ sql, version, name }) => [
+        sql,
+        `insert into migrations (version, name, checksum)
+         values (${version}, '${name}', x'${sha256Hex(sql)}')`,
+      ]),
+      'pragma user_version = 2',
+      `pragma application_id = ${0x73766364}`,
+      `insert into indexes (table_name, fields, state, built_id, ready_sequence)
+       values ('notes', '[]', 'ready', '', 0), ('notes', '["a"]', 'ready', '', 0)`,
+      `insert into field_shapes (table_name, shape) values ('notes', '{"a":null}')`,
+      ...versions.map(
+        ({ id, sequence, createdAtMicros, text }, i) =>
+          `insert into documents (row, id, sequence, created_at_micros, text)
+           values (${i + 1}, '${id}', ${sequence}, ${createdAtMicros},
+                   ${text === null ? 'null' : `'${text}'`})`,
+      ),
+      ...entries.map(
+        ({ index, key, from, until }) =>
+          `insert into index_entries (index_id, key, from_sequence, until_sequence)
+           values (${index}, x'${key}', ${from}, ${until ?? Number.MAX_SAFE_INTEGER})`,
+      ),
+      `insert into operations (operation_id, fingerprint, commit_sequence, release_id, function,
+                               result, attempts, created_at_micros)
+       values ('${operation.operationId}', ${hex(operation.fingerprint)}, null,
+               '${operation.releaseId}', '${operation.function}', '${operation.result}', 1, 1000)`,
+      `update store set latest_sequence = ${latestSequence}, pruned_row = 0`,
+    )
+    const store = await openSqliteDocuments(path)
+    await checkMigrated(store)
+    await store.close()
+    const database = openDatabase(path, { mayBeNew: false })
+    expect(database.query('pragma auto_vacuum').get()).toEqual({ auto_vacuum: 2 })
+    database.close()
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(readdirSync(directory).filter((name) => name.includes('copy'))).toEqual([])
   })
 
   test('a copy without its write-ahead log is rejected unless it may be new', async () => {

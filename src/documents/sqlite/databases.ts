@@ -4,13 +4,15 @@
  * newest row are checked.
  */
 import { Database, SQLiteError } from 'bun:sqlite'
-import { closeSync, constants, fsyncSync, openSync } from 'node:fs'
+import { closeSync, constants, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
+import { binaryString } from '../../system/binary-strings.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import { openOwnDatabase } from '../../system/own-databases.ts'
 import { decodeStored } from '../../value/stored.ts'
+import { ULID_BYTES } from '../compact-ids.ts'
 import { faultOfStoredData } from '../store-faults.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { configure } from './pragmas.ts'
@@ -25,6 +27,8 @@ const CACHE_MIB = 8
 
 /** "svcd", which marks the document files of this product. */
 const APPLICATION_ID = 0x73766364
+/** The value of the pragma auto_vacuum. */
+const INCREMENTAL = 2
 
 export interface OpenOptions {
   /** False if an empty file is PRODUCT_CORRUPT: it has lost its write-ahead log. */
@@ -46,8 +50,14 @@ export function openDatabase(
     createFile(path)
     database = openOwnDatabase(path)
     rejectForeignFile(database, mayBeNew)
+    // Possible before the first page is written.
+    if (pragma(database, 'user_version') === 0) database.run('pragma auto_vacuum = incremental')
     configure(database, { cacheMiB: CACHE_MIB, isTemporary })
     migrate(database)
+    if (pragma(database, 'auto_vacuum') !== INCREMENTAL && writeCopy(database, path)) {
+      database = replaceByCopy(database, path)
+      configure(database, { cacheMiB: CACHE_MIB, isTemporary })
+    }
     checkSchema(database)
     checkRows(database)
     database.run('pragma query_only = on')
@@ -77,16 +87,56 @@ function createFile(path: string): void {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
     throw error
   }
-  const directory = openSync(dirname(path), constants.O_RDONLY)
+  // Without it a power loss may remove the name of the file, and with it every commit.
+  sync(dirname(path))
+}
+
+function sync(path: string): void {
+  const file = openSync(path, constants.O_RDONLY)
   try {
-    // Without it a power loss may remove the name of the file, and with it every commit.
-    fsyncSync(directory)
+    fsyncSync(file)
   } finally {
-    closeSync(directory)
+    closeSync(file)
   }
 }
 
-function pragma(database: Database, name: 'application_id' | 'user_version'): number {
+/**
+ * Copies a file of an earlier version, which cannot return free pages, into one that can. Returns
+ * false if that fails, as on a disk without room for both: then the next opening tries again.
+ */
+function writeCopy(database: Database, path: string): boolean {
+  const copy = copyOf(path)
+  try {
+    rmSync(copy, { force: true })
+    createFile(copy)
+    database.run('pragma auto_vacuum = incremental')
+    database.run('vacuum into ?1', [copy])
+    sync(copy)
+    return true
+  } catch {
+    rmSync(copy, { force: true })
+    return false
+  }
+}
+
+/** Replaces the file by its copy. Returns a connection to it. */
+function replaceByCopy(database: Database, path: string): Database {
+  // A write-ahead log that stayed would be replayed into the copy.
+  database.run('pragma journal_mode = delete')
+  database.close()
+  renameSync(copyOf(path), path)
+  sync(dirname(path))
+  return openOwnDatabase(path)
+}
+
+function copyOf(path: string): string {
+  return `${path}.copy`
+}
+
+function pragma(
+  database: Database,
+  name: 'application_id' | 'auto_vacuum' | 'user_version',
+): number {
   return Number(Object.values(database.query<object, []>(`pragma ${name}`).get() ?? {})[0])
 }
 
@@ -149,14 +199,16 @@ function schemaText(database: Database): string {
 }
 
 function checkRows(database: Database): void {
-  const { latestSequence } = loadState(database)
+  const { latestSequence, texts } = loadState(database)
   loadFieldShapes(database)
   const newest = database
-    .query<{ sequence: number; text: string | null }, []>(
-      'select sequence, text from documents order by row desc limit 1',
+    .query<{ id: Uint8Array; sequence: number; text: string | null }, []>(
+      'select id, sequence, text from documents order by row desc limit 1',
     )
     .get()
   if (newest === null) return
   assert(newest.sequence <= latestSequence, 'a document is newer than the latest sequence')
-  if (newest.text !== null) decodeStored(newest.text)
+  if (newest.text === null) return
+  const table = binaryString(newest.id, 0, newest.id.length - ULID_BYTES - 1)
+  decodeStored(texts.expand(table, newest.text))
 }

@@ -1,10 +1,10 @@
 /** Creates, fills and drops physical indexes, inside the SQLite transaction of the caller. */
 import type { Database } from 'bun:sqlite'
-import { binaryBytes } from '../../system/binary-strings.ts'
-import { LIVE_UNTIL } from '../column-values.ts'
+import { CompactTables, checkedCompactId, ULID_BYTES, ulidMicros } from '../compact-ids.ts'
 import { defaultsColumn, findIndex, type IndexRow, idsOfTable } from '../index-rows.ts'
 import { storedKey } from '../keys.ts'
 import type { IndexDefinition } from '../store.ts'
+import { LIVE } from './batch-writer.ts'
 import type { WriterState } from './writer-state.ts'
 
 /** Bounds of a chunk. Commits wait for it: about 5 ms with these. */
@@ -12,13 +12,14 @@ const CHUNK_DOCUMENTS = 256
 const CHUNK_TEXT_UNITS = 1024 * 1024
 
 interface NewestVersion {
-  readonly id: string
+  readonly id: Uint8Array
   readonly sequence: number
-  readonly created_at_micros: number
+  readonly created_at_micros: number | null
   readonly text: string | null
 }
 
 export class IndexChanges {
+  readonly #tables = new CompactTables()
   readonly #insert
   readonly #builtId
   readonly #newest
@@ -35,7 +36,7 @@ export class IndexChanges {
     this.#builtId = database.query<{ built_id: string }, [number]>(
       'select built_id from indexes where id = ?1',
     )
-    this.#newest = database.query<NewestVersion, [string, string, number]>(
+    this.#newest = database.query<NewestVersion, [Uint8Array, Uint8Array, number]>(
       `select d.id, d.sequence, d.created_at_micros, d.text
          from (select id, max(sequence) as sequence
                  from documents indexed by documents_by_version
@@ -47,7 +48,7 @@ export class IndexChanges {
     // A commit may have added the key already.
     this.#insertEntry = database.query<null, [number, Uint8Array, number]>(
       `insert into index_entries (index_id, key, from_sequence, until_sequence)
-       values (?1, ?2, ?3, ${LIVE_UNTIL}) on conflict do nothing`,
+       values (?1, ?2, ?3, ${LIVE}) on conflict do nothing`,
     )
     this.#progress = database.query<null, [number, string]>(
       'update indexes set built_id = ?2 where id = ?1',
@@ -84,17 +85,19 @@ export class IndexChanges {
     let last = from
     let units = 0
     let documents = 0
+    const table = this.#tables.of(index.table)
     const { after, before } = idsOfTable(index.table)
-    const rows = this.#newest.iterate(from === '' ? after : from, before, CHUNK_DOCUMENTS)
-    for (const row of rows) {
-      last = row.id
+    const start = from === '' ? Buffer.from(after) : checkedCompactId(from)
+    for (const row of this.#newest.iterate(start, Buffer.from(before), CHUNK_DOCUMENTS)) {
+      last = table.idAtEnd(row.id)
       documents += 1
       if (row.text === null) continue
-      const createdAtMicros = BigInt(row.created_at_micros)
-      const key = storedKey(index, { id: row.id, createdAtMicros, text: row.text })
+      const micros = row.created_at_micros ?? ulidMicros(row.id, row.id.length - ULID_BYTES)
+      const text = state.texts.expand(index.table, row.text)
+      const key = storedKey(index, { id: last, createdAtMicros: BigInt(micros), text })
       if (key === null) return 'too-long'
-      this.#insertEntry.run(id, binaryBytes(key), row.sequence)
-      units += row.text.length
+      this.#insertEntry.run(id, table.key(key), row.sequence)
+      units += text.length
       if (units >= CHUNK_TEXT_UNITS) break
     }
     if (documents === CHUNK_DOCUMENTS || units >= CHUNK_TEXT_UNITS) {

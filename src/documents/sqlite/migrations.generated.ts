@@ -125,4 +125,137 @@ insert into field_shapes (table_name, shape)
 select name, '"any"' from tables where name is not null;
 `,
   },
+  {
+    version: 3,
+    name: 'compact-texts',
+    sql: `-- IDs are stored as "<table>_" and the 16 bytes of their ULID, and the keys of index entries end
+-- with these 16 bytes alone: a quarter of the file was the texts of IDs.
+
+-- JSON array of the field names that stored texts have as one character (compact-texts.ts). Names
+-- are only appended. Texts that were stored before have their names in full.
+alter table field_shapes add column names text not null default '[]';
+
+update field_shapes
+   set names = (select json_group_array(key)
+                  from (select key from json_each(shape)
+                         where key <> '' and key not glob '*[^a-zA-Z0-9_]*' limit 28))
+ where shape <> '"any"';
+
+-- The places of the characters of a ULID, from its end, and where the five bits of each belong: to
+-- the time, or to one of two parts of eight characters.
+create temp table places (place integer primary key, part integer, shift integer);
+
+with recursive all_places (place) as (
+  select -26 union all select place + 1 from all_places where place < -1
+)
+insert into places (place, part, shift)
+select place, part, 5 * (case part when 1 then -17 when 2 then -9 else -1 end - place)
+  from (select place, case when place < -16 then 1 when place < -8 then 2 else 3 end as part
+          from all_places);
+
+-- One row a version, appended in the order of the commits: \`row\` ascends with \`sequence\`.
+create table compact_documents (
+  row integer primary key,
+  -- The documents of a table are one range of the index.
+  id blob not null,
+  sequence integer not null check (sequence > 0),
+  -- Null where it is the time of the ID.
+  created_at_micros integer
+    check (created_at_micros between -9007199254740991 and 9007199254740991),
+  -- Stored JSON with characters for frequent parts (compact-texts.ts); null is a tombstone.
+  text text
+) strict;
+
+insert into compact_documents (row, id, sequence, created_at_micros, text)
+select row, unhex(hex(substr(id, 1, length(id) - 26)) || ulid), sequence,
+       case when created_at_micros % 1000 = 0
+             and printf('%012x', created_at_micros / 1000) = substr(ulid, 1, 12)
+            then null else created_at_micros end,
+       text
+  from (select d.*,
+               (select printf('%012x%010x%010x', sum(bits) filter (where part = 1),
+                                                sum(bits) filter (where part = 2),
+                                                sum(bits) filter (where part = 3))
+                  from (select part,
+                               instr('0123456789ABCDEFGHJKMNPQRSTVWXYZ',
+                                     substr(id, place, 1)) - 1
+                               << shift as bits
+                          from places)) as ulid
+          from documents d order by row);
+
+drop table documents;
+
+alter table compact_documents rename to documents;
+
+create unique index documents_by_version on documents (id, sequence);
+
+-- A key and the snapshots that see it: from_sequence <= snapshot < until_sequence. The ULID of the
+-- document is the end of the key. A key that is in use has 0 as its end, which takes no byte, so
+-- that the primary key lets it be in use once.
+create table compact_entries (
+  index_id integer not null,
+  key blob not null,
+  from_sequence integer not null,
+  until_sequence integer not null
+    check (until_sequence = 0 or until_sequence > from_sequence),
+  primary key (index_id, key, until_sequence)
+) strict, without rowid;
+
+insert into compact_entries (index_id, key, from_sequence, until_sequence)
+select index_id, unhex(hex(substr(key, 1, length(key) - length(table_name) - 27)) || ulid),
+       from_sequence, case until_sequence when 9007199254740991 then 0 else until_sequence end
+  from (select e.*, i.table_name,
+               (select printf('%012x%010x%010x', sum(bits) filter (where part = 1),
+                                                sum(bits) filter (where part = 2),
+                                                sum(bits) filter (where part = 3))
+                  from (select part,
+                               instr('0123456789ABCDEFGHJKMNPQRSTVWXYZ',
+                                     substr(cast(substr(e.key, -26) as text), place, 1)) - 1
+                               << shift as bits
+                          from places)) as ulid
+          from index_entries e
+          join indexes i on i.id = e.index_id);
+
+drop table index_entries;
+
+alter table compact_entries rename to index_entries;
+
+create index index_entries_by_end on index_entries (until_sequence) where until_sequence > 0;
+
+-- What a repeated Mutation is answered from.
+create table compact_operations (
+  row integer primary key,
+  -- The ULID alone.
+  operation_id blob not null unique,
+  fingerprint blob not null,
+  commit_sequence integer check (commit_sequence > 0),
+  release_id text not null,
+  function text not null,
+  -- Tagged JSON; a long one is compressed, as a blob.
+  result any not null,
+  attempts integer not null check (attempts > 0),
+  created_at_micros integer not null
+) strict;
+
+insert into compact_operations (row, operation_id, fingerprint, commit_sequence, release_id,
+                                function, result, attempts, created_at_micros)
+select row,
+       unhex((select printf('%012x%010x%010x', sum(bits) filter (where part = 1),
+                                              sum(bits) filter (where part = 2),
+                                              sum(bits) filter (where part = 3))
+                from (select part,
+                             instr('0123456789ABCDEFGHJKMNPQRSTVWXYZ',
+                                   substr(operation_id, place, 1)) - 1
+                             << shift as bits
+                        from places))),
+       fingerprint, commit_sequence, release_id, function, result, attempts, created_at_micros
+  from operations order by row;
+
+drop table operations;
+
+alter table compact_operations rename to operations;
+
+drop table places;
+`,
+  },
 ]

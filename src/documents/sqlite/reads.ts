@@ -1,8 +1,16 @@
 /** Prepared reads of the document file. The caller has checked that the snapshot is readable. */
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
-import { binaryBytes, binaryString } from '../../system/binary-strings.ts'
-import { idLength } from '../index-rows.ts'
+import {
+  CompactTable,
+  CompactTables,
+  compactId,
+  tableOf,
+  ULID_BYTES,
+  ulidBytes,
+  ulidMicros,
+} from '../compact-ids.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import type { NewestVersions } from '../newest-versions.ts'
 import { type PageRequest, RangeWalk } from '../range-walk.ts'
 import type {
@@ -12,19 +20,17 @@ import type {
   RangeResult,
   StoredDocument,
 } from '../store.ts'
+import { readResult } from './operation-results.ts'
 
 interface VersionRow {
-  readonly created_at_micros: number
+  /** Null where it is the time of the ID. */
+  readonly created_at_micros: number | null
   readonly sequence: number
   readonly text: string | null
 }
 
-interface EntryRow {
+interface EntryRow extends VersionRow {
   readonly key: Uint8Array
-  readonly id: string | null
-  readonly created_at_micros: number
-  readonly sequence: number
-  readonly text: string | null
 }
 
 interface KeyRow {
@@ -32,32 +38,37 @@ interface KeyRow {
 }
 
 type KeyParameters = [number, Uint8Array, Uint8Array, number, number]
-type RangeParameters = [number, Uint8Array, Uint8Array, number, number, number]
+type RangeParameters = [number, Uint8Array, Uint8Array, number, number, string]
 
 interface OperationRow {
   readonly fingerprint: Uint8Array
   readonly commit_sequence: number | null
   readonly release_id: string
   readonly function: string
-  readonly result: string
+  readonly result: string | Uint8Array
   readonly attempts: number
   readonly created_at_micros: number
 }
 
 /** Decodes its key only when it is read: most lists read the key of their last entry alone. */
 class Entry implements KeyedDocument {
+  readonly #table: CompactTable
   readonly #key: Uint8Array
   readonly document: StoredDocument
 
-  constructor(key: Uint8Array, document: StoredDocument) {
+  constructor(table: CompactTable, key: Uint8Array, document: StoredDocument) {
+    this.#table = table
     this.#key = key
     this.document = document
   }
 
   get key(): string {
-    return binaryString(this.#key)
+    return this.#table.keyOf(this.#key)
   }
 }
+
+/** The IDs of operations. */
+const OPERATIONS = new CompactTable('opn')
 
 /** Rows of one statement: a generator costs more than the few rows that most reads take. */
 const PAGE_ROWS = 64
@@ -71,6 +82,8 @@ const LOOKUPS_MAX = 4
  */
 export class Reads {
   readonly #newest: NewestVersions
+  readonly #texts: CompactTexts
+  readonly #tables = new CompactTables()
   readonly #begin
   readonly #end
   #isInTransaction = false
@@ -82,11 +95,12 @@ export class Reads {
   readonly #operation
   readonly #sequenceAt
 
-  constructor(database: Database, newest: NewestVersions) {
+  constructor(database: Database, newest: NewestVersions, texts: CompactTexts) {
     this.#newest = newest
+    this.#texts = texts
     this.#begin = database.query('begin')
     this.#end = database.query('commit')
-    this.#version = database.query<VersionRow, [string, number]>(
+    this.#version = database.query<VersionRow, [Uint8Array, number]>(
       `select created_at_micros, sequence, text
          from documents
         where id = +?1 and sequence <= ?2
@@ -96,7 +110,7 @@ export class Reads {
     this.#descending = database.query<EntryRow, RangeParameters>(rangeStatement('desc'))
     this.#keysAscending = database.query<KeyRow, KeyParameters>(keyStatement('asc'))
     this.#keysDescending = database.query<KeyRow, KeyParameters>(keyStatement('desc'))
-    this.#operation = database.query<OperationRow, [string]>(
+    this.#operation = database.query<OperationRow, [Uint8Array]>(
       `select fingerprint, commit_sequence, release_id, function, result, attempts,
               created_at_micros
          from operations
@@ -130,58 +144,69 @@ export class Reads {
   }
 
   #readVersion(id: string, snapshot: number, latest: boolean): StoredDocument | null {
-    const row = this.#version.get(id, snapshot)
-    if (row === null || row.text === null) return null
-    const createdAtMicros = BigInt(row.created_at_micros)
-    const version = { id, createdAtMicros, sequence: row.sequence, text: row.text }
+    const bytes = compactId(id)
+    const row = bytes === null ? null : this.#version.get(bytes, snapshot)
+    if (bytes === null || row === null || row.text === null) return null
+    const version = this.#versionOf(tableOf(id), id, bytes, row)
     return latest ? this.#newest.keep(version) : version
+  }
+
+  /** The version in a row. The ULID of its ID ends `bytes`. */
+  #versionOf(table: string, id: string, bytes: Uint8Array, row: VersionRow): StoredDocument {
+    const micros = row.created_at_micros ?? ulidMicros(bytes, bytes.length - ULID_BYTES)
+    const text = this.#texts.expand(table, row.text!)
+    return { id, createdAtMicros: BigInt(micros), sequence: row.sequence, text }
   }
 
   range(request: RangeRequest, table: string, latest: boolean): RangeResult {
     const walk = new RangeWalk(request)
+    const ids = this.#tables.of(table)
     for (;;) {
       walk.limitPage(PAGE_ROWS)
-      const result = walk.add(this.#page(walk, table, latest))
+      const result = walk.add(this.#page(walk, ids, latest))
       if (result !== null) return result
     }
   }
 
   /** Reads keys alone: most documents are in memory, and the few others are looked up. */
-  #page(request: PageRequest, table: string, latest: boolean): KeyedDocument[] {
+  #page(request: PageRequest, table: CompactTable, latest: boolean): KeyedDocument[] {
     const { index, snapshot, limit } = request
-    const lower = binaryBytes(request.lower)
-    const upper = binaryBytes(request.upper)
-    const idBytes = idLength(table)
+    const lower = table.bound(request.lower)
+    const upper = table.bound(request.upper)
     const statement = request.order === 'asc' ? this.#keysAscending : this.#keysDescending
     const documents: KeyedDocument[] = []
     let lookups = 0
     for (const row of statement.all(index, lower, upper, snapshot, limit)) {
-      const id = binaryString(row.key, row.key.length - idBytes)
+      const id = table.idAtEnd(row.key)
       const known = this.#newest.find(id, snapshot)
       if (known === undefined && ++lookups > LOOKUPS_MAX) {
-        return this.#joined(request, [index, lower, upper, snapshot, limit, idBytes], latest)
+        const parameters: RangeParameters = [index, lower, upper, snapshot, limit, table.prefix]
+        return this.#joined(request, parameters, table, latest)
       }
       const document = known ?? this.#readVersion(id, snapshot, latest)
       assert(document !== null, 'an index entry has no document')
-      documents.push(new Entry(row.key, document))
+      documents.push(new Entry(table, row.key, document))
     }
     return documents
   }
 
-  #joined(request: PageRequest, parameters: RangeParameters, latest: boolean): KeyedDocument[] {
+  #joined(
+    request: PageRequest,
+    parameters: RangeParameters,
+    table: CompactTable,
+    latest: boolean,
+  ): KeyedDocument[] {
     const statement = request.order === 'asc' ? this.#ascending : this.#descending
     return statement.all(...parameters).map((row) => {
-      const { id, text, sequence } = row
-      assert(id !== null && text !== null, 'an index entry has no document')
-      const createdAtMicros = BigInt(row.created_at_micros)
-      const version = { id, createdAtMicros, sequence, text }
-      const document = latest ? this.#newest.keep(version) : version
-      return { key: binaryString(row.key), document }
+      assert(row.text !== null, 'an index entry has no document')
+      const version = this.#versionOf(table.name, table.idAtEnd(row.key), row.key, row)
+      return new Entry(table, row.key, latest ? this.#newest.keep(version) : version)
     })
   }
 
   operation(operationId: string): OperationRecord | null {
-    const row = this.#operation.get(operationId)
+    const bytes = ulidBytes(operationId)
+    const row = bytes === null ? null : this.#operation.get(bytes)
     if (row === null) return null
     return {
       operationId,
@@ -189,7 +214,7 @@ export class Reads {
       commitSequence: row.commit_sequence,
       releaseId: row.release_id,
       function: row.function,
-      result: row.result,
+      result: readResult(row.result),
       attempts: row.attempts,
       createdAtMicros: BigInt(row.created_at_micros),
     }
@@ -206,9 +231,9 @@ export class Reads {
 /** The greatest operation ID that has a record; empty where none has. */
 export function findNewestOperationId(database: Database): string {
   const row = database
-    .query<{ id: string | null }, []>('select max(operation_id) as id from operations')
+    .query<{ id: Uint8Array | null }, []>('select max(operation_id) as id from operations')
     .get()
-  return row?.id ?? ''
+  return row === null || row.id === null ? '' : OPERATIONS.idAtEnd(row.id)
 }
 
 /**
@@ -218,14 +243,15 @@ export function findNewestOperationId(database: Database): string {
  */
 export function rangeStatement(order: 'asc' | 'desc'): string {
   return `
-    select e.key, d.id, d.created_at_micros, d.sequence, d.text
+    select e.key, d.created_at_micros, d.sequence, d.text
       from index_entries e
       left join documents d
         on d.row = (select v.row from documents v
-                     where v.id = cast(substr(e.key, -?6) as text) and v.sequence <= ?4
+                     where v.id = cast(?6 || substr(e.key, -${ULID_BYTES}) as blob)
+                       and v.sequence <= ?4
                      order by v.sequence desc limit 1)
      where e.index_id = +?1 and e.key >= ?2 and e.key < ?3
-       and e.from_sequence <= ?4 and e.until_sequence > ?4
+       and e.from_sequence <= ?4 and (e.until_sequence = 0 or e.until_sequence > ?4)
      order by e.key ${order}
      limit +?5`
 }
@@ -234,7 +260,7 @@ function keyStatement(order: 'asc' | 'desc'): string {
   return `
     select key from index_entries
      where index_id = +?1 and key >= ?2 and key < ?3
-       and from_sequence <= ?4 and until_sequence > ?4
+       and from_sequence <= ?4 and (until_sequence = 0 or until_sequence > ?4)
      order by key ${order}
      limit +?5`
 }

@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import type { Fault } from '../../errors/fault.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
+import type { CompactTexts } from '../compact-texts.ts'
 import { type IndexTable, visible } from '../index-rows.ts'
 import type {
   CommitBatch,
@@ -46,18 +47,20 @@ class SqliteDocuments implements DocumentStore {
   readonly #reads: Reads
   readonly #writer: WriterThread
   readonly #indexes: IndexTable
+  readonly #texts: CompactTexts
   readonly #shapes: Map<string, FieldShape>
   readonly #builds: IndexBuilds
   /** Number of writer jobs that are pending. */
   #pendingJobs = 0
 
   constructor(database: Database) {
-    const { latestSequence, indexes } = loadState(database)
+    const { latestSequence, indexes, texts } = loadState(database)
     const state = new StoreState(latestSequence, findNewestOperationId(database))
     this.#database = database
     this.#state = state
-    this.#reads = new Reads(database, state.newest)
+    this.#reads = new Reads(database, state.newest, texts)
     this.#indexes = indexes
+    this.#texts = texts
     this.#shapes = loadFieldShapes(database)
     this.#builds = new IndexBuilds({
       state,
@@ -164,7 +167,8 @@ class SqliteDocuments implements DocumentStore {
 
   async setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): Promise<void> {
     this.#state.checkOpen()
-    await this.#write({ kind: 'shapes', shapes })
+    const names = await this.#write({ kind: 'shapes', shapes })
+    for (const [table, named] of names) this.#texts.set(table, named)
     for (const [table, shape] of shapes) this.#shapes.set(table, shape)
   }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { documentId, operationRecord } from '../../../testing/documents/store-fixtures.ts'
+import { encodeTrailer } from '../key-encoding.ts'
 import type { TransactionWrite } from '../store.ts'
 import { encodeBatch } from './batch-messages.ts'
 import { openDatabase } from './databases.ts'
@@ -66,15 +67,15 @@ describe('a job of the writer thread', () => {
     ['a duplicate document', (valid) => ({ ...valid, writes: [...valid.writes, ...valid.writes] })],
     ['a duplicate operation', (valid) => ({ ...valid, operation: operationRecord(1) })],
     ['a time beyond 53 bits', (valid) => ({ ...valid, atMicros: 2n ** 60n })],
-    ['the removal of a missing key', (valid) => withEntry(valid, 'k', false)],
-    ['a duplicate key', (valid) => withEntry(valid, 'present', true)],
+    ['the removal of a missing key', (valid) => withEntry(valid, 9, false)],
+    ['a duplicate key', (valid) => withEntry(valid, 1, true)],
   ]
   for (const [name, breakIt] of broken) {
     test(`${name} causes the whole batch to be rejected as corrupt`, () => {
       const jobs = new TransactionJobs(database)
       const definitions = [{ table: 'notes', fields: [] }]
       jobs.run({ kind: 'ensure', definitions })
-      const first = withEntry(transaction(1, '{}'), 'present', true)
+      const first = withEntry(transaction(1, '{}'), 1, true)
       expect(jobs.run({ kind: 'commit', ...encodeBatch({ transactions: [first] }) })).toEqual({
         result: null,
       })
@@ -88,7 +89,8 @@ describe('a job of the writer thread', () => {
   }
 })
 
-function withEntry(transaction: TransactionWrite, key: string, live: boolean): TransactionWrite {
+function withEntry(transaction: TransactionWrite, number: number, live: boolean): TransactionWrite {
+  const key = encodeTrailer({ createdAtMicros: 0n, id: documentId('notes', number) })
   const entries = [{ index: 1, key, live }]
   return { ...transaction, writes: transaction.writes.map((write) => ({ ...write, entries })) }
 }

@@ -68,8 +68,7 @@ export class TransactionJobs {
         this.#indexes.drop(this.#state, job.index)
         return null
       case 'shapes':
-        this.#setFieldShapes(job.shapes)
-        return null
+        return this.#setFieldShapes(job.shapes)
       case 'prune':
         return this.#retention.prune(this.#state, job)
       default:
@@ -77,11 +76,19 @@ export class TransactionJobs {
     }
   }
 
-  #setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): void {
-    const set = this.#database.query<null, [string, string]>(
-      'insert or replace into field_shapes (table_name, shape) values (?1, ?2)',
+  #setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): WriterResults['shapes'] {
+    const set = this.#database.query<null, [string, string, string]>(
+      'insert or replace into field_shapes (table_name, shape, names) values (?1, ?2, ?3)',
     )
-    for (const [table, shape] of shapes) set.run(table, JSON.stringify(shape))
+    const { texts } = this.#state
+    const named = new Map<string, readonly string[]>()
+    for (const [table, shape] of shapes) {
+      const names = texts.namesWith(table, shape)
+      set.run(table, JSON.stringify(shape), JSON.stringify(names))
+      texts.set(table, names)
+      named.set(table, names)
+    }
+    return named
   }
 
   #rollBack(outcome: FailureOutcome, detail: string): WriterReply {

@@ -24,7 +24,8 @@ export interface WriterResults {
   /** The index after one chunk, ready after the last one; null if it was dropped. */
   readonly build: IndexRow | null
   readonly drop: null
-  readonly shapes: null
+  /** The field names of each table that texts have as codes from now on. */
+  readonly shapes: ReadonlyMap<string, readonly string[]>
   readonly prune: PruneResult
   readonly close: null
 }

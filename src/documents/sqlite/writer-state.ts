@@ -2,6 +2,7 @@
 import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
+import { CompactTexts, parseNames } from '../compact-texts.ts'
 import { type IndexRow, IndexTable, parseDefaults, parsed, parseFieldShape } from '../index-rows.ts'
 
 export interface WriterState {
@@ -11,6 +12,7 @@ export interface WriterState {
   /** Time of the newest row of sequence_times; null before the first. */
   timeMicros: number | null
   readonly indexes: IndexTable
+  readonly texts: CompactTexts
 }
 
 interface IndexColumns {
@@ -37,6 +39,7 @@ export function loadState(database: Database): WriterState {
     nextRow: row.next_row,
     timeMicros: row.time,
     indexes: new IndexTable(loadIndexes(database)),
+    texts: loadTexts(database),
   }
 }
 
@@ -67,6 +70,16 @@ function parseFields(text: string): string[] {
     'the fields of an index are not a list of names',
   )
   return json
+}
+
+/** Loads the field names of all tables that stored texts have as codes. */
+export function loadTexts(database: Database): CompactTexts {
+  const texts = new CompactTexts()
+  const rows = database
+    .query<{ table_name: string; names: string }, []>('select table_name, names from field_shapes')
+    .all()
+  for (const row of rows) texts.set(row.table_name, parseNames(row.names))
+  return texts
 }
 
 /** Loads the field shapes of all tables. */
