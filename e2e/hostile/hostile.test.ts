@@ -216,9 +216,10 @@ function expectContained(pid: number): void {
   ]) {
     expect(kernelText(`/proc/${pid}/limits`)).toMatch(new RegExp(limit))
   }
-  // Its pipes, its progress record, and the descriptors of the runtime's event loop.
+  // Its log, its progress record, its socket, and the descriptors of the runtime's event loop.
+  const own = ['/dev/null', '/dev/null', 'socket:', '/memfd:svc-runner', 'socket:']
   for (const [fd, target] of Object.entries(readDescriptors(pid))) {
-    const known = Number(fd) < 3 ? /^(?:pipe|socket):/ : /^(?:\/memfd:svc-runner|anon_inode:)/
+    const known = new RegExp(`^${own[Number(fd)] ?? 'anon_inode:'}`)
     expect(target).toMatch(known)
   }
 }

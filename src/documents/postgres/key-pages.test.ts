@@ -1,6 +1,6 @@
 /**
  * Goal: a range whose documents are in memory reads their keys alone, and is the same range.
- * Method: a store over documents that it did not write; rows that it has no need to read are removed.
+ * Method: a store over documents that it did not write; rows that it need not read are removed.
  */
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
