@@ -7,6 +7,7 @@ import type {
   InvokeRequest,
   MisspeculationCause,
   Page,
+  PrefetchedPage,
 } from '../../runner/protocol/messages.ts'
 import type { Operation, StoredJson } from '../../runner/protocol/operations.ts'
 
@@ -32,6 +33,8 @@ export interface RunnerCall extends InvokeRequest {
    * a root call.
    */
   readonly placeholders?: boolean | undefined
+  /** Pages that it receives too; their documents are the last ones of `prefetched`. */
+  readonly prefetchedPages?: readonly PrefetchedPage[] | undefined
 }
 
 /** Runs a called Function as part of the calling one: in its runner and on its CPU time. */

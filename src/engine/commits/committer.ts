@@ -16,6 +16,7 @@ import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { INVOCATION_MILLIS_MAX } from '../limits.ts'
 import { Batch } from './batch.ts'
+import { ContentionHistory } from './contention-history.ts'
 import { type BufferedWrite, documentWrite, systemChanges } from './document-writes.ts'
 import { type KeyLock, LockManager } from './lock-manager.ts'
 import { PendingCommits, rolledBackFault, stalledFault } from './pending-commits.ts'
@@ -95,6 +96,7 @@ export class Committer {
   readonly #listeners: Pick<CommitterOptions, 'onAssign' | 'onRollback' | 'onCommit'>
   readonly #commitMillisMax: number
   readonly #locks: LockManager
+  readonly #contention: ContentionHistory
   readonly #snapshots: PinnedSnapshots
   #writeLog: WriteLog
   #assigned: number
@@ -115,6 +117,7 @@ export class Committer {
     this.#listeners = options
     this.#commitMillisMax = commitMillisMax
     this.#locks = new LockManager(system)
+    this.#contention = new ContentionHistory(system)
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
     this.#writeLog = emptyLog(this.#durable)
@@ -176,6 +179,7 @@ export class Committer {
     const conflicting = this.#conflictingKeys(request)
     if (conflicting !== null) {
       this.#metrics.counters.commitConflicts.add()
+      if (request.operation !== null) this.#contention.add(request.operation.function, conflicting)
       return { kind: 'conflict', keys: conflicting }
     }
     const sequence = request.writes.length === 0 ? null : this.#assigned + 1
@@ -211,14 +215,17 @@ export class Committer {
     return { keyLock, release: () => keyLock.release() }
   }
 
-  /** Returns whether any key is locked. */
-  get hasLocks(): boolean {
-    return this.#locks.size > 0
+  /** Returns whether any call should ask for its contended keys. */
+  get hasContention(): boolean {
+    return this.#locks.size > 0 || !this.#contention.isEmpty
   }
 
-  /** Returns those of `keys` that are locked: a Mutation that waits for them saves an attempt. */
-  lockedKeys(keys: Iterable<string>): readonly string[] {
-    return this.#locks.locked(keys)
+  /**
+   * Returns those of `keys` that a call of the Function should lock before its first attempt: they
+   * are locked, or such a call lost a conflict on them lately.
+   */
+  contendedKeys(name: string, keys: readonly string[]): readonly string[] {
+    return keys.filter((key) => this.#locks.isLocked(key) || this.#contention.has(name, key))
   }
 
   /** Waits until only the returned lock's owner may commit. Rejects with DEADLINE_EXCEEDED. */
@@ -249,7 +256,7 @@ export class Committer {
     const conflict = this.#writeLog.conflicts(request.readSet, request.snapshot)
     if (conflict !== null) return conflict === 'unknown' ? [] : lockKeys(conflict)
     // The owner of the global lock ignores key locks: their owners wait in `commit` for it.
-    if (this.#globalLock !== null || !this.hasLocks) return null
+    if (this.#globalLock !== null || this.#locks.size === 0) return null
     const written = request.writes.map((write) => write.id)
     const locked = this.#locks.lockedByOther(written, request.lock?.keyLock ?? null)
     return locked === null ? null : [locked]

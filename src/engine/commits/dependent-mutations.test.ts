@@ -307,6 +307,38 @@ describe('a range read in an interval that a pending commit wrote into', () => {
   })
 })
 
+test('a Mutation waits for a locked document that it finds through an index', async () => {
+  const bothRead = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<void>()
+  let runs = 0
+  const handler: TestHandler = async (db, { input }) => {
+    const range = { table: 'accounts', index: 'byBalance', equal: [input] }
+    const [{ _id: id }] = (await db.range(range)).documents
+    if (input.$i === '5') {
+      runs += 1
+      // The first two read the same version, so one of them conflicts and locks the document.
+      if (runs === 2) bothRead.resolve()
+      await (runs <= 2 ? bothRead.promise : locked.promise)
+    }
+    await db.patch(idOf(id), { balance: input })
+    return null
+  }
+  const { account, call } = await benchOf({ touch: handler })
+  for (const balance of [5, 6, 7]) await account(balance)
+  // Enough calls to learn that the Function finds the balance of its argument.
+  for (let i = 0; i < 8; i++) await call('touch', i % 2 === 0 ? 6n : 7n)
+  const both = [call('touch', 5n), call('touch', 5n)]
+  for (let waited = 0; runs < 3 && waited < 1_000; waited++) await tenIterations()
+  expect(runs).toBe(3)
+  const third = call('touch', 5n)
+  await call('touch', 6n)
+  await tenIterations()
+  expect(runs).toBe(3)
+  locked.resolve()
+  const outcomes = await Promise.all([...both, third])
+  expect(outcomes.map(({ attempts }) => attempts).sort()).toEqual([1, 1, 2])
+})
+
 test('a Mutation releases its lock when its commit has a sequence', async () => {
   const bothRead = Promise.withResolvers<void>()
   let runs = 0

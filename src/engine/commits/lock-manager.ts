@@ -48,9 +48,8 @@ export class LockManager {
     return null
   }
 
-  /** Returns those of `keys` that are locked. */
-  locked(keys: Iterable<string>): readonly string[] {
-    return [...keys].filter((key) => this.#waiters.has(key))
+  isLocked(key: string): boolean {
+    return this.#waiters.has(key)
   }
 
   /**

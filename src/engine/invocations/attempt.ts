@@ -1,10 +1,14 @@
 /** One attempt of a Query or a Mutation: transaction, runner, log and usage. */
-import { Fault } from '../../errors/fault.ts'
-import type { MisspeculationCause } from '../../runner/protocol/messages.ts'
+import type { StoredDocument } from '../../documents/store.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
+import type { MisspeculationCause, PrefetchedPage } from '../../runner/protocol/messages.ts'
+import type { RangeRequest } from '../../runner/protocol/operations.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
 import type { ConfigurationSource } from '../calls/function-configuration.ts'
+import { OperationError } from '../calls/operation-error.ts'
 import type { RunnerOutcome } from '../calls/outcomes.ts'
 import type { FunctionStorage } from '../files/function-storage.ts'
 import type { RunnerPool } from '../runners/runner-pool.ts'
@@ -12,10 +16,10 @@ import type { PendingWork } from '../scheduled-work/pending-work.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import type { Transaction } from '../transactions/transaction.ts'
 import type { FunctionUsage } from '../usage/function-usage.ts'
-import type { Cursors } from './context-operations.ts'
+import { type Cursors, type OperationContext, prefetchPage } from './context-operations.ts'
 import { logOutcome } from './function-logs.ts'
 import type { IssueGuest } from './guest-identities.ts'
-import { type Invocation, runnerCall } from './invocation.ts'
+import { type Invocation, type Prefetched, runnerCall } from './invocation.ts'
 import { type CompletedRun, conclude } from './run-outcomes.ts'
 import { type TransactionCalls, TransactionHost } from './transaction-host.ts'
 
@@ -38,6 +42,52 @@ export interface AttemptOutcome {
 }
 
 /**
+ * Reads what the next attempt, which is speculative, receives with its arguments: the documents
+ * that they name, and the ranges that the Function is predicted to read.
+ */
+export function prefetch(
+  { cursors }: Pick<InvocationPort, 'cursors'>,
+  { prepared, definition, argumentsText }: Invocation,
+  transaction: Transaction,
+): MaybePromise<Prefetched> {
+  const { speculation, reads } = prepared.functions.get(definition.name)!
+  const documents = transaction.prefetch(namedDocuments(argumentsText), speculation.readsNamed)
+  const predicted = reads.predict(argumentsText)
+  if (predicted.length === 0) return { documents, pages: [] }
+  return withPages({ prepared, transaction, cursors }, documents, predicted)
+}
+
+async function withPages(
+  context: OperationContext,
+  named: readonly StoredDocument[],
+  predicted: readonly RangeRequest[],
+): Promise<Prefetched> {
+  // Code that reads a range twice gets the second page when it asks for it.
+  const requests = new Map(predicted.map((each) => [JSON.stringify(['range', each]), each]))
+  const read = [...requests].map(async ([operation, request]) => {
+    return { operation, found: await prefetchedPage(context, request) }
+  })
+  const documents = [...named]
+  const pages: PrefetchedPage[] = []
+  for (const { operation, found } of await Promise.all(read)) {
+    if (found === null) continue
+    pages.push({ operation, count: found.documents.length, page: found.page! })
+    documents.push(...found.documents)
+  }
+  return { documents, pages }
+}
+
+/** Returns null for what the code may not read: it gets the error where it tries. */
+async function prefetchedPage(context: OperationContext, request: RangeRequest) {
+  try {
+    return await prefetchPage(context, request)
+  } catch (error) {
+    if (error instanceof OperationError || isFault(error, 'LIMIT_EXCEEDED')) return null
+    throw error
+  }
+}
+
+/**
  * Runs the Function once. Returns null if the caller has to repeat the attempt with a new
  * transaction: it was misspeculated, or its runner failed and the failure was not attributed to
  * this call. Throws every failure of an invocation.
@@ -46,8 +96,9 @@ export async function runAttempt(
   port: InvocationPort,
   invocation: Invocation,
   transaction: Transaction,
+  prefetched?: Prefetched,
 ): Promise<CompletedRun | null> {
-  const { outcome, calls } = await invokeAttempt(port, invocation, transaction)
+  const { outcome, calls } = await invokeAttempt(port, invocation, transaction, prefetched)
   const completed = conclude(invocation, outcome, calls.failures, transaction.violations)
   if (completed === null) return null
   return {
@@ -60,19 +111,23 @@ export async function runAttempt(
   }
 }
 
-/** Runs the Function once and logs it. Throws LIMIT_EXCEEDED of the transaction. */
+/**
+ * Runs the Function once and logs it; `prefetched` is what the caller has prefetched already.
+ * Throws LIMIT_EXCEEDED of the transaction.
+ */
 export async function invokeAttempt(
   port: InvocationPort,
   invocation: Invocation,
   transaction: Transaction,
+  prefetched?: Prefetched,
 ): Promise<AttemptOutcome> {
-  const { prepared, definition, argumentsText } = invocation
+  const { prepared, definition } = invocation
+  const reading =
+    prefetched ?? (invocation.isSpeculative ? prefetch(port, invocation, transaction) : undefined)
+  const given = reading instanceof Promise ? await reading : reading
+  const call = runnerCall(invocation, given)
   // Undefined for the code of a migration, which is not speculative.
   const policies = prepared.functions.get(definition.name)
-  const named = invocation.isSpeculative ? namedDocuments(argumentsText) : []
-  const call = invocation.isSpeculative
-    ? runnerCall(invocation, transaction.prefetch(named, policies?.speculation.readsNamed === true))
-    : runnerCall(invocation)
   // An attempt that was begun once is not given up.
   invocation.startByMillis = undefined
   const log = new AttemptLog(port.log, invocation)
@@ -86,6 +141,7 @@ export async function invokeAttempt(
     configuration: invocation.configuration,
     pendingWork: port.pendingWork,
     log,
+    reads: given === undefined ? null : (policies?.reads.observer() ?? null),
     failures: null,
     count: 0,
     characters: 0,
@@ -101,12 +157,14 @@ export async function invokeAttempt(
   const outcome = await port.pool.invoke(prepared.release, call, host)
   if (outcome.kind === 'misspeculated') onMisspeculation(invocation, outcome.cause)
   else {
-    if (named.length > 0) {
-      policies?.speculation.noteNamed(named.some((id) => transaction.readSet.documents.has(id)))
-    }
+    noteNamed(invocation, transaction)
     if (outcome.kind === 'returned' && invocation.placeholders !== null) {
       policies?.placeholders.onReturn(invocation.placeholders)
     }
+  }
+  if (outcome.kind === 'returned' || outcome.kind === 'failed') {
+    if (calls.reads !== null) policies?.reads.observe(invocation.argumentsText, calls.reads)
+    if (transaction.hasUnreadRanges) policies?.reads.onUnread()
   }
   port.usage.record(invocation, outcome, { startedMillis, grownBytes: host.grownBytes })
   log.end(outcome)
@@ -116,6 +174,17 @@ export async function invokeAttempt(
     throw new Fault('ARGUMENTS_INVALID', { detail: outcome.error.message })
   }
   return { outcome, calls }
+}
+
+/** Notes whether a speculative call has read any of the documents that its arguments name. */
+function noteNamed(
+  { prepared, definition, argumentsText, isSpeculative }: Invocation,
+  { readSet }: Transaction,
+): void {
+  const named = isSpeculative ? namedDocuments(argumentsText) : []
+  if (named.length === 0) return
+  const hasRead = named.some((id) => readSet.documents.has(id))
+  prepared.functions.get(definition.name)!.speculation.noteNamed(hasRead)
 }
 
 /** Prepares the invocation for its next attempt, and the policies for those after it. */

@@ -84,6 +84,17 @@ function range(context: OperationContext, request: RangeRequest): MaybePromise<F
     : pageOf(context, request, output)
 }
 
+/** Reads a range for a speculative call; null if it cannot be prefetched. */
+export function prefetchPage(
+  context: OperationContext,
+  request: RangeRequest,
+): MaybePromise<FoundDocuments | null> {
+  return andThen(
+    context.transaction.prefetchRange(request),
+    (output) => output && pageOf(context, request, output),
+  )
+}
+
 async function pageOfPromise(
   context: OperationContext,
   request: RangeRequest,

@@ -1,6 +1,7 @@
 /** The state that all attempts of one invocation share. */
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
+import type { PrefetchedPage } from '../../runner/protocol/messages.ts'
 import type { System } from '../../system/system.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { Principal } from '../../value/identities.ts'
@@ -110,6 +111,13 @@ export class LostRunCounter {
   }
 }
 
+/** The documents and pages that a speculative call receives with its arguments. */
+export interface Prefetched {
+  /** Those that the arguments name, then those of the pages. */
+  readonly documents: readonly StoredDocument[]
+  readonly pages: readonly PrefetchedPage[]
+}
+
 /** Returns the call that a runner executes for an attempt; speculative with `prefetched`. */
 export function runnerCall(
   {
@@ -123,7 +131,7 @@ export function runnerCall(
     signal,
     placeholders,
   }: Invocation,
-  prefetched?: readonly StoredDocument[],
+  prefetched?: Prefetched,
 ): RunnerCall {
   const { name, kind } = definition
   return {
@@ -136,7 +144,8 @@ export function runnerCall(
     startByMillis,
     deadline,
     signal,
-    prefetched,
+    prefetched: prefetched?.documents,
+    prefetchedPages: prefetched?.pages,
     placeholders: placeholders !== null,
   }
 }

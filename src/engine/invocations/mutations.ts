@@ -17,12 +17,13 @@ import type { ActiveCalls } from '../releases/active-calls.ts'
 import { completeWork } from '../scheduled-work/completion.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import { Transaction } from '../transactions/transaction.ts'
-import { type InvocationPort, runAttempt } from './attempt.ts'
+import { type InvocationPort, prefetch, runAttempt } from './attempt.ts'
 import {
   beginInvocation,
   type Invocation,
   type InvocationInput,
   LostRunCounter,
+  type Prefetched,
 } from './invocation.ts'
 import { type DocumentSystem, tracedCommit } from './invocation-spans.ts'
 import { checkFingerprint, fingerprintOf } from './operation-fingerprints.ts'
@@ -155,7 +156,6 @@ export class Mutations {
       if (record !== null) return recordedOutcome(record, fingerprint)
       // No cancellation token: a Mutation completes even if its caller disconnects.
       const invocation = beginInvocation(this.#port, input, undefined)
-      if (committer.hasLocks) lock = await this.#lockInAdvance(input, invocation)
       const lostRuns = new LostRunCounter()
       let attempts = 0
       while (attempts < ATTEMPTS_MAX) {
@@ -164,6 +164,10 @@ export class Mutations {
         const attempted = await this.#attempt(invocation, attempt)
         if (attempted === null) {
           lostRuns.add()
+          continue
+        }
+        if ('contended' in attempted) {
+          lock = await committer.acquireLock(attempted.contended, invocation.deadline)
           continue
         }
         attempts += 1
@@ -210,19 +214,26 @@ export class Mutations {
   }
 
   /**
-   * Locks the documents of the arguments that are locked already: an attempt without the lock would
-   * conflict with their owner.
+   * Returns the documents to lock first, of those that the arguments name or a predicted range has:
+   * an attempt without the locks would probably conflict. Empty once it holds a lock, since waiting
+   * for more could be a deadlock.
    */
-  async #lockInAdvance(
-    { argumentsText }: MutationInput,
-    { deadline }: Invocation,
-  ): Promise<CommitLock | null> {
+  #contendedDocuments(
+    { argumentsText, definition }: Invocation,
+    prefetched: Prefetched | undefined,
+    { lock }: Attempt,
+  ): readonly string[] {
     const { committer } = this.#port
-    const keys = committer.lockedKeys(namedDocuments(argumentsText))
-    return keys.length === 0 ? null : committer.acquireLock(keys, deadline)
+    if (lock !== null || !committer.hasContention) return []
+    const found = prefetched?.documents.map(({ id }) => id) ?? []
+    const ids = new Set([...namedDocuments(argumentsText), ...found])
+    return committer.contendedKeys(definition.name, [...ids])
   }
 
-  /** Returns null if the attempt was lost or misspeculated. */
+  /**
+   * Returns null if the attempt was lost or misspeculated, and the documents to lock if it should
+   * not be made without their locks.
+   */
   async #attempt(invocation: Invocation, attempt: Attempt) {
     const { committer } = this.#port
     const pin = committer.pinSnapshot()
@@ -230,9 +241,14 @@ export class Mutations {
     try {
       const { perform, scheduledId } = attempt.input
       if (scheduledId !== undefined) await completeWork(transaction, scheduledId, invocation)
+      const isSpeculative = perform === undefined && invocation.isSpeculative
+      const reading = isSpeculative ? prefetch(this.#port, invocation, transaction) : undefined
+      const prefetched = reading instanceof Promise ? await reading : reading
+      const contended = this.#contendedDocuments(invocation, prefetched, attempt)
+      if (contended.length > 0) return { contended }
       const run =
         perform === undefined
-          ? await runAttempt(this.#port, invocation, transaction)
+          ? await runAttempt(this.#port, invocation, transaction, prefetched)
           : { resultText: await perform(transaction, invocation) }
       if (run === null) return null
       const writes = transaction.writes()

@@ -40,6 +40,7 @@ import {
   requestedWork,
 } from '../scheduled-work/function-scheduler.ts'
 import type { PendingWork } from '../scheduled-work/pending-work.ts'
+import type { ObservedReads } from '../speculation/read-predictions.ts'
 import { type OperationContext, performOperation } from './context-operations.ts'
 import { type IssueGuest, issueSeededGuest } from './guest-identities.ts'
 import {
@@ -69,6 +70,8 @@ export interface TransactionCalls extends OperationContext {
   readonly pendingWork: PendingWork
   /** Logs the outcomes of called Functions. */
   readonly log: { add(definition: FunctionManifest, outcome: RunnerOutcome): void }
+  /** Records the reads of the call; null if they are not observed. */
+  readonly reads: ObservedReads | null
   /** The codes that the caller fails with unless its code catches them; null without any. */
   failures: CalledFailures | null
   /** Number of called Functions. */
@@ -151,10 +154,18 @@ export class TransactionHost implements RunnerHost {
     if (isScheduleOperation(operation)) return this.#schedule(operation)
     if (operation[0] !== 'usage') {
       if (this.#call.kind === 'query' && WRITES.has(operation[0])) throw writeInQuery(operation[0])
+      this.#observe(operation)
       return performOperation(this.#calls, operation)
     }
     const calls = { used: count, limit: NESTED_CALLS_MAX }
     return JSON.stringify({ ...transaction.usage, calls })
+  }
+
+  #observe(operation: Operation): void {
+    const { reads } = this.#calls
+    if (reads === null) return
+    if (operation[0] === 'range' && this.#depth === 0) reads.add(operation[1])
+    else if (operation[0] !== 'get') reads.close()
   }
 
   #schedule(operation: ScheduleOperation): MaybePromise<string> {
@@ -228,7 +239,12 @@ export class TransactionHost implements RunnerHost {
     checkNesting(this.#calls.count, this.#depth + 1)
     const seed = sha256Hex(`${this.#call.seed}call/${this.#calls.count}`)
     const input = { function: name, kind, argumentsText, identityText, seed }
-    const { prefetched: _, placeholders: __, ...shared } = this.#call
+    const {
+      prefetched: _,
+      prefetchedPages: _pages,
+      placeholders: _placeholders,
+      ...shared
+    } = this.#call
     const call: RunnerCall = { ...shared, ...input }
     const host = new TransactionHost(this.#calls, call, this.#depth + 1)
     const endSavepoint = transaction.savepoint()

@@ -9,6 +9,7 @@ import {
 import { type Check, compileValidator } from '../../value/validators.ts'
 import { RETURNED_DOCUMENTS } from '../calls/returned-documents.ts'
 import { PlaceholderPolicy } from '../speculation/placeholder-policy.ts'
+import { ReadPredictions } from '../speculation/read-predictions.ts'
 import { SpeculationPolicy } from '../speculation/speculation-policy.ts'
 import { ProjectedDocuments } from '../tables/document-projection.ts'
 import { type PreparedTable, prepareTable } from '../tables/prepared-tables.ts'
@@ -27,6 +28,7 @@ export interface PreparedFunction {
   readonly encodeResult: EncodeResult
   readonly speculation: SpeculationPolicy
   readonly placeholders: PlaceholderPolicy
+  readonly reads: ReadPredictions
 }
 
 export interface PreparedRelease {
@@ -73,6 +75,7 @@ export function prepareRelease(
       encodeResult: compileResult(definition.returns, RETURNED_DOCUMENTS, kept),
       speculation: new SpeculationPolicy(),
       placeholders: new PlaceholderPolicy(),
+      reads: new ReadPredictions(),
     })
   }
   const tables = new Map<string, PreparedTable>()

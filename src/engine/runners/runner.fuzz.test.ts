@@ -103,7 +103,15 @@ function hostOf(random: Random): RunnerHost {
     writable: random.chance(2),
   })
   const log = { add: () => undefined }
-  const shared = { prepared, transaction, log, failures: null, count: 0, characters: 0 }
+  const shared = {
+    prepared,
+    transaction,
+    log,
+    reads: null,
+    failures: null,
+    count: 0,
+    characters: 0,
+  }
   const nobody = {
     cursors: testCursors(),
     principal: null,

@@ -129,7 +129,8 @@ export class Runner {
     this.#calls.set(id, inFlight(id, parent, call, { host, end, abort }))
     if (parent === null) this.#mostCalls = Math.max(this.#mostCalls, this.#calls.size)
     const prefetched = call.prefetched === undefined ? null : this.#prefetchedItems(call)
-    this.process.invoke(id, call, { root: parent?.root ?? 0, prefetched })
+    const pages = call.prefetchedPages
+    this.process.invoke(id, call, { root: parent?.root ?? 0, prefetched, pages })
     this.#trimSent()
     this.#scheduleFlush()
     return promise

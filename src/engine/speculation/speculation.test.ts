@@ -25,6 +25,14 @@ const FUNCTIONS = `
   remove: mutation(async (ctx, { id }) => { await ctx.db.delete(id) }, { arguments: ${ID} }),
   text: query(async (ctx, { id }) => (await ctx.db.get(id)).text, { arguments: ${ID} }),
   idle: query((ctx, { id }) => typeof id, { arguments: ${ID} }),
+  named: query(async (ctx, { name }) => {
+    const find = (name) => ctx.db.table('names').index('byName', (q) => q.eq('name', name)).first()
+    if (name === 'none') return null
+    const found = await find(name)
+    const twice = await find(name)
+    if (found !== null) found.name += '!'
+    return [found?.name ?? null, twice?.name ?? null]
+  }, { arguments: { name: { type: 'string' } } }),
   all: query(async (ctx) => (await ctx.db.table('notes').scan().collect()).map((it) => it._id)),
   nested: mutation(async (ctx) => {
     const ids = []
@@ -117,6 +125,8 @@ interface Attempt {
   readonly name: string
   /** IDs of the prefetched documents; null for a synchronous attempt. */
   readonly prefetched: readonly string[] | null
+  /** Operations of the prefetched pages. */
+  readonly pages: readonly string[]
   /** Null where its host ended it. */
   kind: RunnerOutcome['kind'] | null
 }
@@ -133,7 +143,8 @@ beforeAll(async () => {
   pool.invoke = async (code, call, host) => {
     const name = call.function.slice(2)
     const prefetched = call.prefetched?.map(({ id }) => id) ?? null
-    const attempt: Attempt = { name, prefetched, kind: null }
+    const pages = call.prefetchedPages?.map(({ operation }) => operation) ?? []
+    const attempt: Attempt = { name, prefetched, pages, kind: null }
     attempts.push(attempt)
     const outcome = await invoke(code, call, host)
     attempt.kind = outcome.kind
@@ -191,11 +202,43 @@ test('the IDs that inserts return are the stored ones, in the order of the inser
   expect(await Promise.all(texts)).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'])
 })
 
+describe('a range that the arguments predict', () => {
+  const named = (name: string) => bench.call('named', { name })
+  const pagesOf = () => attemptsOf('named').map(({ pages }) => pages.length)
+
+  test('the fifth call receives it, and no call does after one that left it unread', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await bench.call('name', { name })
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      const isStored = name !== 'f'
+      expect(await named(name)).toEqual(isStored ? [`${name}!`, name] : [null, null])
+    }
+    expect(pagesOf()).toEqual([0, 0, 0, 0, 1, 1])
+    expect(attemptsOf('named').at(-2)!.pages[0]).toContain('["e"]')
+    expect(await named('none')).toBeNull()
+    expect(await named('a2')).toEqual([null, null])
+    expect(pagesOf().slice(-2)).toEqual([1, 0])
+  })
+
+  test('a cached result depends on a prefetched range', async () => {
+    const release = await engineBench(FUNCTIONS, { schema: SCHEMA })
+    try {
+      for (const name of ['a', 'b', 'c', 'd']) await release.call('named', { name })
+      expect(await release.call('named', { name: 'e' })).toEqual([null, null])
+      // A result is cached from the second request on.
+      for (let i = 0; i < 3; i++) await release.call('named', { name: 'e' })
+      await release.call('name', { name: 'e' })
+      expect(await release.call('named', { name: 'e' })).toEqual(['e!', 'e'])
+    } finally {
+      await release.close()
+    }
+  })
+})
+
 describe('a document that the arguments name', () => {
   test('a document of the arguments is prefetched, and joins the read set when read', async () => {
     const id = await add('old')
     const copied = await between('copy', { id }, () => bench.call('set', { id, text: 'new' }))
-    const attempt = { name: 'copy', prefetched: [id.id], kind: 'returned' }
+    const attempt = { name: 'copy', prefetched: [id.id], pages: [], kind: 'returned' }
     expect(attemptsOf('copy')).toEqual([attempt, attempt])
     // Every attempt inserts the same ID.
     expect(await textOf(new TypedId(copied as string))).toBe('new copied')
@@ -204,7 +247,8 @@ describe('a document that the arguments name', () => {
   test('causes no conflict where it was not read', async () => {
     const id = await add('old')
     await between('blind', { id }, () => bench.call('set', { id, text: 'new' }))
-    expect(attemptsOf('blind')).toEqual([{ name: 'blind', prefetched: [id.id], kind: 'returned' }])
+    const attempt = { name: 'blind', prefetched: [id.id], pages: [], kind: 'returned' }
+    expect(attemptsOf('blind')).toEqual([attempt])
   })
 
   test('invalidates a cached result only where it was read', async () => {
@@ -411,7 +455,7 @@ describe('the bounds', () => {
       code: 'LIMIT_EXCEEDED',
       detail: expect.stringContaining('documents written'),
     })
-    expect(attemptsOf('many')).toEqual([{ name: 'many', prefetched: [], kind: null }])
+    expect(attemptsOf('many')).toMatchObject([{ prefetched: [], kind: null }])
   })
 
   test('reject a document that is too long with LIMIT_EXCEEDED in one attempt', async () => {
@@ -419,7 +463,7 @@ describe('the bounds', () => {
       code: 'LIMIT_EXCEEDED',
       detail: expect.stringContaining('document bytes'),
     })
-    expect(attemptsOf('add')).toEqual([{ name: 'add', prefetched: [], kind: null }])
+    expect(attemptsOf('add')).toMatchObject([{ prefetched: [], kind: null }])
     expect(bench.log.text()).not.toContain('runner.stopped')
   })
 })

@@ -3,7 +3,8 @@
  * synchronous one, in any order of its operations, and it is misspeculated exactly where the server
  * rejects an operation. Method: random programs, interpreted by a Function, once speculatively and
  * once synchronously at the same snapshot with the same seed. For half of the documents, the store
- * has the versions of the newest snapshot in memory, not of the one before.
+ * has the versions of the newest snapshot in memory, not of the one before. The ranges that the
+ * synchronous attempt read, in any place, are the predicted ones of the speculative attempt.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,6 +20,7 @@ import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { assert } from '../../errors/assert.ts'
 import { isFault } from '../../errors/fault.ts'
+import type { RangeRequest } from '../../runner/protocol/operations.ts'
 import { realSystem } from '../../system/system.ts'
 import { parseDescription } from '../../wire/files/manifest.ts'
 import { OperationError } from '../calls/operation-error.ts'
@@ -32,6 +34,7 @@ import type { RunnerPool } from '../runners/runner-pool.ts'
 import { PendingWork } from '../scheduled-work/pending-work.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import { FunctionUsage } from '../usage/function-usage.ts'
+import { ReadPredictions } from './read-predictions.ts'
 
 const PROGRAMS = process.env.SVC_TEST_LONG === '1' ? 1_500 : 300
 
@@ -219,11 +222,27 @@ let port: InvocationPort
 let ids: readonly string[]
 /** True if an operation other than a call was rejected since the last reset. */
 let wasRejected = false
+/** The ranges that were read since the last reset, by their JSON. */
+const ranges = new Map<string, RangeRequest>()
+
+class Prediction extends ReadPredictions {
+  readonly #ranges: readonly RangeRequest[]
+
+  constructor(ranges: readonly RangeRequest[]) {
+    super()
+    this.#ranges = ranges
+  }
+
+  override predict(): readonly RangeRequest[] {
+    return this.#ranges
+  }
+}
 
 /** Wraps the pool to record rejected operations. */
 function recordingPool(pool: RunnerPool): RunnerPool {
   const recordingHost = (host: RunnerHost): RunnerHost => ({
     operation(operation, invokePart) {
+      if (operation[0] === 'range') ranges.set(JSON.stringify(operation), operation[1])
       const record = (error: unknown): never => {
         wasRejected ||= error instanceof OperationError && operation[0] !== 'run'
         throw error
@@ -278,6 +297,7 @@ interface Attempt {
   readonly snapshot: number
   readonly seedByte: number
   readonly isSpeculative: boolean
+  readonly predicted?: readonly RangeRequest[]
 }
 
 /** Runs and commits a Mutation. Returns the IDs of the documents that it wrote. */
@@ -308,8 +328,15 @@ async function commit(name: string): Promise<readonly string[]> {
   return transaction.writes().map(({ id }) => id)
 }
 
+/** Returns the Release with these ranges as the prediction for the Function. */
+function predicting(name: string, predicted: readonly RangeRequest[]): PreparedRelease {
+  const made = { ...prepared.functions.get(name)!, reads: new Prediction(predicted) }
+  return { ...prepared, functions: new Map(prepared.functions).set(name, made) }
+}
+
 async function runToEnd(name: string, argumentsText: string, attempt: Attempt) {
-  const { snapshot, seedByte, isSpeculative } = attempt
+  const { snapshot, seedByte, isSpeculative, predicted = [] } = attempt
+  const prepared = predicting(`f.${name}`, predicted)
   const definition = prepared.release.functions.get(`f.${name}`)!
   const { nowMicros, seed, deadline } = bench.call(name, { seedByte })
   const transaction = new Transaction({
@@ -363,21 +390,25 @@ function argumentsOf({ kind, documents, mutating, looking }: Program): string {
 }
 
 test(`${PROGRAMS} programs have equal effects in both modes (SVC_SEED=${SEED})`, async () => {
-  const counts = { misspeculated: 0, succeeded: 0, failed: 0 }
+  const counts = { misspeculated: 0, succeeded: 0, failed: 0, predicted: 0 }
   const property = fc.asyncProperty(program, async (one) => {
     const name = one.kind === 'mutation' ? 'change' : 'look'
     const text = argumentsOf(one)
-    const speculative = await runToEnd(name, text, { ...one, isSpeculative: true })
     wasRejected = false
+    ranges.clear()
     const synchronous = await runToEnd(name, text, { ...one, isSpeculative: false })
+    const isRejected = wasRejected
+    const predicted = [...ranges.values()]
+    const speculative = await runToEnd(name, text, { ...one, isSpeculative: true, predicted })
     expect(synchronous.run).not.toBeNull()
+    if (predicted.length > 0 && !speculative.transaction.hasUnreadRanges) counts.predicted += 1
     if (speculative.run === null) counts.misspeculated += 1
     if (typeof synchronous.run === 'string') {
       // The failure may have come before an operation that is rejected, so both are possible.
       expect(speculative.run ?? synchronous.run).toBe(synchronous.run)
       counts.failed += 1
     } else {
-      expect(speculative.run === null).toBe(wasRejected)
+      expect(speculative.run === null).toBe(isRejected)
       if (speculative.run !== null) expect(effectsOf(speculative)).toEqual(effectsOf(synchronous))
       counts.succeeded += 1
     }

@@ -61,6 +61,28 @@ test('a Mutation patches a document of a range without a second read, and confli
   expect(mutation.writes()).toMatchObject([{ id: ID }])
 })
 
+test('a prefetched range joins the read set and the bounds when the code reads it', () => {
+  const { mutation } = oneDocument()
+  expect(mutation.prefetchRange(all)).toMatchObject({ documents: [{ id: ID }], done: true })
+  expect(mutation.hasRead).toBe(false)
+  expect(mutation.usage.documentsRead.used).toBe(0)
+  expect(mutation.hasUnreadRanges).toBe(true)
+  expect(mutation.range({ ...all, limit: 9 })).toMatchObject({ documents: [{ id: ID }] })
+  expect(mutation.hasUnreadRanges).toBe(true)
+  mutation.range(all)
+  expect(mutation.hasUnreadRanges).toBe(false)
+  expect(mutation.readSet.count).toBe(1)
+  expect(mutation.usage.documentsRead.used).toBe(2)
+})
+
+test('a range that was prefetched before a write shows the write', () => {
+  const { mutation } = oneDocument()
+  mutation.prefetchRange(all)
+  mutation.patch(ID, { n: { $i: '2' } }, [])
+  expect(mutation.range(all)).toMatchObject({ documents: [{ text: '{"n":{"$i":"2"}}' }] })
+  expect(mutation.prefetchRange(all)).toBeNull()
+})
+
 test('a document that a range of a Mutation did not find is read from the store', () => {
   const { readIds, mutation } = oneDocument()
   mutation.range(all)

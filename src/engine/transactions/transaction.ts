@@ -34,6 +34,15 @@ import { checkUnique } from './unique-indexes.ts'
 const PREFETCHED_MAX = 16
 const PREFETCHED_CHARACTERS_MAX = 16_384
 
+/** Most UTF-16 units of a range that is prefetched. */
+const PREFETCHED_RANGE_UNITS_MAX = 65_536
+
+/** A range that was read before the code asked for it. */
+interface PrefetchedRange {
+  readonly request: RangeRequest
+  readonly rows: RangeResult
+}
+
 /** The rows of a range that was read, and what the transaction does with them. */
 interface ReadRange<Rows> {
   readonly rows: Rows
@@ -55,6 +64,8 @@ export class Transaction {
   readonly #documents: Map<string, StoredDocument | null>
   readonly #bounds: TransactionBounds
   readonly #tables: TransactionTables
+  /** The prefetched ranges that the code has not read yet; null if there are none. */
+  #prefetched: PrefetchedRange[] | null = null
   #inserted = 0
 
   /** The transaction whose state this one shares (`asServer`); null for one of its own. */
@@ -172,6 +183,58 @@ export class Transaction {
     return andThen(this.#current(id), (stored) => (stored ? projection.countHidden(stored) : 0))
   }
 
+  /**
+   * Reads a range for a speculative call. Like a prefetched document, it is not in the read set
+   * until the code reads it. Returns null if it is too large, and where the code would not get
+   * what this reads: tables of the server change with operations that are not writes of documents.
+   */
+  prefetchRange(input: RangeInput): MaybePromise<RangeOutput | null> {
+    const table = this.#tables.readable(input.table, 'table')
+    if (!this.#options.release.tables.has(input.table) || this.#overlay.size > 0) return null
+    const physical = namedIndex(table, input.index)
+    const { lower, upper } = intervalOf(table, physical, input)
+    const request: RangeRequest = {
+      index: physical.id,
+      lower,
+      upper,
+      order: input.order,
+      limit: input.limit,
+      textUnitsMax: PREFETCHED_RANGE_UNITS_MAX,
+      snapshot: this.snapshot,
+    }
+    return andThen(this.#rows(physical, request), (rows) => {
+      const { documents, exhausted } = rows
+      if (!exhausted && documents.length < input.limit) return null
+      this.#prefetched ??= []
+      this.#prefetched.push({ request, rows })
+      const stored = documents.map(({ document }) => document)
+      const { projection } = table
+      return {
+        documents: projection === null ? stored : stored.map((each) => projection.read(each)),
+        done: exhausted,
+        lastKey: documents.at(-1)?.key ?? null,
+      }
+    })
+  }
+
+  /** Returns whether the code has not read a range that was prefetched. */
+  get hasUnreadRanges(): boolean {
+    return this.#prefetched !== null && this.#prefetched.length > 0
+  }
+
+  /** Takes the rows of a prefetched range; null if it was not prefetched. */
+  #takePrefetched({ index, lower, upper, order, limit }: RangeRequest): RangeResult | null {
+    const prefetched = this.#prefetched
+    if (prefetched === null) return null
+    for (const [i, { request, rows }] of prefetched.entries()) {
+      const isSame = request.index === index && request.order === order && request.limit === limit
+      if (!isSame || request.lower !== lower || request.upper !== upper) continue
+      prefetched.splice(i, 1)
+      return rows
+    }
+    return null
+  }
+
   range(input: RangeInput): MaybePromise<RangeOutput> {
     const table = this.#tables.readable(input.table, 'table')
     const physical = namedIndex(table, input.index)
@@ -200,18 +263,19 @@ export class Transaction {
         overlaid.hiddenUnits,
       snapshot: this.snapshot,
     }
-    const { store, pending } = this.#options
-    const written = pending?.range(physical, request, this.snapshot) ?? null
-    if (written !== null) (this.#base ?? this).hasReadPending = true
-    const rows =
-      written === null
-        ? store.range(request)
-        : written === 'many'
-          ? this.#durableRange(request)
-          : this.#pendingRange(request, written)
+    const rows = this.#takePrefetched(request) ?? this.#rows(physical, request)
     return rows instanceof Promise
       ? this.#outputOfPromise(physical, interval, input, { rows, overlaid, projection })
       : this.#output(physical, interval, input, { rows, overlaid, projection })
+  }
+
+  /** Reads a range at the snapshot, without the writes of this transaction. */
+  #rows(physical: PhysicalIndex, request: RangeRequest): MaybePromise<RangeResult> {
+    const { store, pending } = this.#options
+    const written = pending?.range(physical, request, this.snapshot) ?? null
+    if (written === null) return store.range(request)
+    ;(this.#base ?? this).hasReadPending = true
+    return written === 'many' ? this.#durableRange(request) : this.#pendingRange(request, written)
   }
 
   /** Waits for the pending commits in the interval, then reads the range from the store. */

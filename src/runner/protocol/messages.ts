@@ -155,6 +155,17 @@ export interface InvokeOptions {
    * synchronous call.
    */
   readonly prefetched: string | null
+  /** Ranges whose documents are the last ones of `prefetched`; absent for none. */
+  readonly pages?: readonly PrefetchedPage[] | undefined
+}
+
+/** A page of a range that a speculative call receives with its arguments. */
+export interface PrefetchedPage {
+  /** JSON text of the operation that reads it. */
+  readonly operation: string
+  /** Number of its documents. */
+  readonly count: number
+  readonly page: Page
 }
 
 export function encodeLoad(source: string, limits: LoadLimits): string {
@@ -169,13 +180,19 @@ export function encodeDescribe(call: number): string {
 export function encodeInvoke(
   call: number,
   request: InvokeRequest,
-  { root, prefetched }: InvokeOptions,
+  { root, prefetched, pages = [] }: InvokeOptions,
 ): string {
   const { kind, nowMicros, seed, argumentsText, identityText } = request
   const name = JSON.stringify(request.function)
   const header = `"${kind}","${nowMicros}","${seed}",${root}`
   const documents = prefetched === null ? 'null' : `[${prefetched}]`
-  return `["invoke",${call},${name},${header},${argumentsText},${identityText},${documents}]`
+  const parts = `${argumentsText},${identityText},${documents}`
+  const end = pages.length === 0 ? '' : `,[${pages.map(pageText).join()}]`
+  return `["invoke",${call},${name},${header},${parts}${end}]`
+}
+
+function pageText({ operation, count, page }: PrefetchedPage): string {
+  return JSON.stringify([operation, count, page.cursor, page.done])
 }
 
 export function encodeReply(call: number, operation: number, storedText: string): string {

@@ -86,6 +86,7 @@ export function isPipelined([type]: Operation): boolean {
 
 const PIPELINED: ReadonlySet<Operation[0]> = new Set([
   'get',
+  'range',
   'insert',
   'patch',
   'replace',

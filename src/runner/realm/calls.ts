@@ -50,6 +50,8 @@ export interface Call extends LogSink {
   readonly isSpeculative: boolean
   /** Documents that came with the call, by ID, while the server would still reply with them. */
   readonly prefetched: Map<string, object>
+  /** Pages that came with the call, by the texts of their operations, for as long. */
+  readonly prefetchedPages: Map<string, object>
   /** Count of documents that it inserted; null once a call of its transaction may have too. */
   inserts: number | null
   /** Pipelined operations that are not sent yet, with commas between them. */
@@ -151,6 +153,7 @@ export function newCall(given: Pick<Call, Given>): Call {
     unhandledRejections: null,
     isSpeculative: given.isSpeculative,
     prefetched: new Map(),
+    prefetchedPages: new Map(),
     inserts: 0,
     pipelined: '',
     pipelinedInRow: 0,

@@ -29,7 +29,11 @@ type InvokeFrame = readonly [
   args: unknown,
   identity: FunctionalIdentity | null,
   prefetched: readonly SentItem[] | null,
+  pages?: readonly SentPage[],
 ]
+
+/** A prefetched page; its documents are among the last ones that are prefetched. */
+type SentPage = readonly [operation: string, count: number, cursor: string | null, done: boolean]
 
 const { parse } = JSON
 
@@ -57,7 +61,7 @@ function dispatchToCall(message: Message): void {
 }
 
 function invoke(message: InvokeFrame): void {
-  const [, id, name, , nowMicros, seed, root, args, identity, prefetched] = message
+  const [, id, name, , nowMicros, seed, root, args, identity, prefetched, pages = []] = message
   const definition = workspace.functions.get(name)
   const call = newCall({
     id,
@@ -70,6 +74,11 @@ function invoke(message: InvokeFrame): void {
   })
   if (prefetched !== null) {
     const copies = documents.receive(prefetched, call.delivered, () => newPlaceholder(call))
+    for (let i = pages.length - 1; i >= 0; i--) {
+      const [operation, count, cursor, done] = pages[i]!
+      const found = copies.splice(copies.length - count)
+      call.prefetchedPages.set(operation, { documents: found, cursor, done })
+    }
     for (let i = 0; i < copies.length; i++) {
       const item = prefetched[i]
       const id = typeof item === 'string' ? item : (copies[i] as { readonly _id: string })._id

@@ -65,13 +65,18 @@ function sendWatched(call: Call, op: string, error: Error | null): Promise<unkno
 function sendWrite(call: Call, op: string, name: string): Promise<unknown> {
   checkSize(op)
   // A prefetched document may be older than what is written now.
-  call.prefetched.clear()
+  forgetPrefetched(call)
   return sendWatched(call, op, call.isSpeculative ? null : new Error(name))
 }
 
 /** Sends a write of any size that its own bound allows; the Function must wait for it. */
 export function sendWriting(call: Call, op: string, name: string): Promise<unknown> {
   return sendWatched(call, op, new Error(name))
+}
+
+function forgetPrefetched(call: Call): void {
+  call.prefetched.clear()
+  call.prefetchedPages.clear()
 }
 
 /**
@@ -81,7 +86,7 @@ export function sendWriting(call: Call, op: string, name: string): Promise<unkno
 function pipelineWrite(call: Call, op: string, name: string, result: unknown): Promise<unknown> {
   if (call.pipelinedInRow >= PIPELINED_OPERATIONS_MAX) return sendWrite(call, op, name)
   checkSize(op)
-  call.prefetched.clear()
+  forgetPrefetched(call)
   pipeline(call, op)
   return watchWrite(call, pipelinedPromise(call, WatchedPromise, result), null)
 }
@@ -95,6 +100,16 @@ export function readDocument(call: Call, id: string): Promise<unknown> {
   call.prefetched.delete(id)
   pipeline(call, op)
   return pipelinedPromise(call, Promise, document)
+}
+
+/** Reads a page of a range. */
+export function readPage(call: Call, op: string): Promise<unknown> {
+  const page = call.prefetchedPages.get(op)
+  if (page === undefined) return sendRead(call, op)
+  // A second read is another copy.
+  call.prefetchedPages.delete(op)
+  pipeline(call, op)
+  return pipelinedPromise(call, Promise, page)
 }
 
 /** Inserts a document; the promise is that of its ID. */
@@ -122,7 +137,7 @@ export function callFunction(call: Call, kind: string, op: string, name: string)
   if (kind === 'query') return send(call, op, new Error())
   // The called Function may write and insert too.
   call.inserts = null
-  call.prefetched.clear()
+  forgetPrefetched(call)
   return sendWatched(call, op, new Error(name))
 }
 

@@ -1,7 +1,7 @@
 /** Lists of documents: what follows `ctx.db.table(...)` becomes range operations. */
 import type { NextPage } from '../protocol/operations.ts'
 import type { Call } from './calls.ts'
-import { sendRead } from './operations.ts'
+import { readPage } from './operations.ts'
 
 /**
  * Documents that one range operation requests at most.
@@ -140,6 +140,6 @@ export class Rows {
     until: string | null = null,
   ): Promise<Page> {
     const op = rangeText(this.#range, { order: this.#order, limit, cursor, until, next })
-    return sendRead(this.#call, op) as Promise<Page>
+    return readPage(this.#call, op) as Promise<Page>
   }
 }
