@@ -78,7 +78,6 @@ export const SPECULATIVE_BREACHES = {
     send('pipelined', id, [['fetch', 1, request]])
   },
   pipelinesUsage: (id) => send('pipelined', id, [['usage'], GET]),
-  pipelinesRange: (id) => send('pipelined', id, [['range', RANGE]]),
   pipelinesNothing: (id) => send('pipelined', id, []),
   pipelinesNothingAtTheEnd: (id) => send('returned', id, null, [...USAGE, []]),
   pipelinesRunAtTheEnd: (id) =>

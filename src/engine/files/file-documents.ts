@@ -46,7 +46,7 @@ export interface FilePage {
   readonly lastKey: string | null
 }
 
-/** What an upload grant admits. */
+/** The upload that a grant admits. */
 export interface UploadTerms {
   readonly bucket: string
   readonly key: string | null

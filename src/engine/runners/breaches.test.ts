@@ -66,7 +66,6 @@ const SPECULATIVE: Readonly<Record<keyof typeof SPECULATIVE_BREACHES, string>> =
   pipelinesRun: 'operations that need no reply',
   pipelinesFetch: 'operations that need no reply',
   pipelinesUsage: 'operations that need no reply',
-  pipelinesRange: 'operations that need no reply',
   pipelinesNothing: 'operations',
   pipelinesNothingAtTheEnd: 'operations',
   pipelinesRunAtTheEnd: 'operations that need no reply',

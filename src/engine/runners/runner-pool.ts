@@ -335,7 +335,7 @@ class Pool implements RunnerPool {
     }
   }
 
-  /** Stops idle runners of Releases that no Channel or policy serves any more, or never did. */
+  /** Stops idle runners of Releases that no Channel or policy serves, or ever did. */
   #endUnserved(role: RunnerRole, now: number): void {
     if (this.#served === null) return
     for (const [releaseId, group] of this.#groups[role]) {

@@ -204,7 +204,11 @@ test('the IDs that inserts return are the stored ones, in the order of the inser
 
 describe('a range that the arguments predict', () => {
   const named = (name: string) => bench.call('named', { name })
-  const pagesOf = () => attemptsOf('named').map(({ pages }) => pages.length)
+  // The first call looks into a placeholder, and runs again.
+  const pagesOf = () =>
+    attemptsOf('named')
+      .filter(({ kind }) => kind !== 'misspeculated')
+      .map(({ pages }) => pages.length)
 
   test('the fifth call receives it, and no call does after one that left it unread', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e']) await bench.call('name', { name })

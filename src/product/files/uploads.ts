@@ -1,7 +1,8 @@
 /**
- * Upload grants: bearers for one PUT of one file. The token contains the terms of the upload, sealed
- * under a key of the Environment, so that issuing one stores nothing. A used grant is a document
- * until it has expired. The commit of the file inserts it, so exactly one PUT can use a grant.
+ * Upload grants: bearers for one PUT of one file. The token contains the terms of the upload,
+ * sealed under a key of the Environment, so that issuing one stores nothing. A used grant is a
+ * document until it has expired. The commit of the file inserts it, so exactly one PUT can use a
+ * grant.
  */
 import {
   deleteExpiredUploads,
@@ -72,7 +73,8 @@ export async function findUpload(
 
 /**
  * Reserves the grant for one PUT, which then stores the file or spends the grant. Raises
- * GRANT_INVALID if another PUT has reserved or used it, or if it has expired since, and UNAVAILABLE.
+ * GRANT_INVALID if another PUT has reserved or used it, or if it has expired since, and
+ * UNAVAILABLE.
  */
 export async function beginUpload(
   ports: FilePorts,
@@ -94,8 +96,8 @@ export async function beginUpload(
 }
 
 /**
- * Stores the file and uses the grant, in one commit. Raises as `storeFile` does, and GRANT_INVALID if
- * the grant was used meanwhile.
+ * Stores the file and uses the grant, in one commit. Raises as `storeFile` does, and GRANT_INVALID
+ * if the grant was used meanwhile.
  */
 export async function storeUpload(
   ports: FilePorts,
@@ -188,8 +190,8 @@ function labelOf(uploadId: string): string {
 }
 
 /**
- * Returns the terms of a grant that a release before 0.5.0 stored; null if the token does not belong
- * to it.
+ * Returns the terms of a grant that a release before 0.5.0 stored; null if the token does not
+ * belong to it.
  */
 function storedTerms(
   { keyring }: Pick<FilePorts, 'keyring'>,

@@ -118,7 +118,7 @@ describe('a restarted server', () => {
 })
 
 describe('serving', () => {
-  test('the engine learns which Releases are served, and that none is after an archive', async () => {
+  test('the engine learns which Releases are served, and that an archive ends all', async () => {
     await bind(second)
     await set(first, 0n)
     await expect.poll(() => harness.engine.served).toEqual(new Set([first, second]))

@@ -1,4 +1,4 @@
-/** What the document store has of upload grants, over real connections. */
+/** Upload grants in the document store, over real connections. */
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'
@@ -62,7 +62,7 @@ test('a grant whose upload failed is durable as used before the failure is answe
   expect(server.gateway.files.uploadsBegun.size).toBe(0)
 })
 
-test('of two uploads that do not know of each other exactly one stores a file', async () => {
+test('exactly one of two uploads that do not know of each other stores a file', async () => {
   const grant = await server.grantUpload()
   const socket = server.socket()
   await once(socket, 'connect')
