@@ -79,10 +79,12 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       '`building`, `ready` or `dropped`',
     'compact-texts.ts': 'texts of documents as both databases store them: codes for field names',
     'newest-versions.ts':
-      'an in-memory cache of the newest versions, which is always current since every commit ' +
-      'passes through this process',
+      'an in-memory cache of the newest versions, which is always current since this process ' +
+      'makes every commit, or receives the IDs of its documents',
     'range-walk.ts': 'reads a range in pages',
     'store-state.ts': 'the state in memory of both stores: status, sequences, cache and filter',
+    'followed-documents.ts':
+      'the store of a process that only reads, and follows the commits of the one that writes',
     postgres:
       'the PostgreSQL schema `svc_documents`: reads, writer, epochs (`terms.ts`) and migrations',
     sqlite: 'the SQLite file: reads, writer thread, batches, pragmas and migrations',
@@ -140,6 +142,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'engine-metrics.ts': 'the current figures of an engine as metrics',
     'measured-engine.ts': 'an engine that counts and measures its calls',
     'create-engine.ts': 'the wiring',
+    'create-reading-engine.ts':
+      'the wiring in an application process: Queries and subscriptions alone',
   },
   product: {
     'resource-faults.ts': 'faults about Releases, Channels and other resources, for operators',
@@ -180,6 +184,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     workspaces: 'publication, the check without a publication, and saves of developers',
     'data-admin': 'documents, as operators read and write them',
     'product.ts': 'makes the parts of one Environment',
+    'followed-product.ts': 'makes the parts that an application process has',
   },
   client: {
     'visible-text.ts': 'text of servers and files, escaped for the terminal',
@@ -249,7 +254,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'request-counts.ts': 'counts and durations of requests',
     'request-traces.ts': 'the spans of requests',
     'errors.ts': 'failures as responses, with the codes of each origin',
-    'rate-limits.ts': 'token buckets, and the limits of both origins',
+    'token-buckets.ts': 'token buckets of one process, and those that processes share',
+    'rate-limits.ts': 'the limits of both origins',
     'authentication-attempts.ts': 'limits on failed authentication of operators',
     'rejection-log.ts': 'one bounded log record for a rejected request',
     transfers:

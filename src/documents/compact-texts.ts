@@ -39,6 +39,11 @@ export class CompactTexts {
     this.#tables.set(table, tableWith(names))
   }
 
+  /** Returns the names of all tables. */
+  names(): ReadonlyMap<string, readonly string[]> {
+    return new Map([...this.#tables].map(([table, { names }]) => [table, names]))
+  }
+
   /** Returns the names of a table with those of the top level of a shape. */
   namesWith(table: string, shape: FieldShape): readonly string[] {
     const { names } = this.#of(table)

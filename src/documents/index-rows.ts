@@ -1,14 +1,7 @@
 /** Physical indexes as both stores record them. A dropped one stays until its entries are gone. */
 import { assert } from '../errors/assert.ts'
 import { type FieldShape, isFieldShape } from '../value/schema/field-shapes.ts'
-import type { IndexDefinition, PhysicalIndex } from './store.ts'
-
-export interface IndexRow extends IndexDefinition {
-  readonly id: number
-  readonly state: 'building' | 'ready' | 'dropped'
-  /** The oldest snapshot that can read the index; null unless it is ready. */
-  readonly readySequence: number | null
-}
+import type { IndexDefinition, IndexRow, PhysicalIndex } from './store.ts'
 
 /** The index rows of a store by ID. */
 export class IndexTable {

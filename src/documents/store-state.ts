@@ -1,9 +1,14 @@
 /** The state in memory of both document stores: status, sequences and newest versions. */
 import { assert } from '../errors/assert.ts'
-import type { IndexRow } from './index-rows.ts'
 import { NewestVersions } from './newest-versions.ts'
 import { OperationIds } from './operation-ids.ts'
-import type { PruneRequest, RangeRequest, StoreStatus, TransactionWrite } from './store.ts'
+import type {
+  IndexRow,
+  PruneRequest,
+  RangeRequest,
+  StoreStatus,
+  TransactionWrite,
+} from './store.ts'
 import { indexDropped, snapshotGone, unavailable } from './store-faults.ts'
 
 /** The bounds of one chunk of retention. */
@@ -18,6 +23,7 @@ export interface RetentionRequest {
 export class StoreState {
   readonly newest = new NewestVersions()
   readonly #operationIds: OperationIds
+  readonly #schemaListeners: (() => void)[] = []
   #status: StoreStatus = { state: 'open' }
   #latestSequence: number
   /** Versions that only older snapshots see may be removed. */
@@ -36,6 +42,14 @@ export class StoreState {
 
   get latestSequence(): number {
     return this.#latestSequence
+  }
+
+  onSchemaChange(listener: () => void): void {
+    this.#schemaListeners.push(listener)
+  }
+
+  schemaChanged(): void {
+    for (const listener of this.#schemaListeners) listener()
   }
 
   /** Marks an open store as failed. */
@@ -95,6 +109,12 @@ export class StoreState {
         else this.newest.put({ id, createdAtMicros, sequence, text })
       }
     }
+  }
+
+  /** Makes a commit visible that another process has made durable. */
+  followCommit(sequence: number, documents: readonly string[]): void {
+    this.#latestSequence = sequence
+    for (const id of documents) this.newest.forget(id)
   }
 
   /**

@@ -67,6 +67,22 @@ export interface PhysicalIndex extends IndexDefinition {
   readonly state: 'building' | 'ready'
 }
 
+export interface IndexRow extends IndexDefinition {
+  readonly id: number
+  readonly state: 'building' | 'ready' | 'dropped'
+  /** The oldest snapshot that can read the index; null unless it is ready. */
+  readonly readySequence: number | null
+}
+
+/** The indexes of a store, and the fields of its tables. */
+export interface StoreSchema {
+  /** All indexes, those that are being removed included. */
+  readonly indexes: readonly IndexRow[]
+  readonly shapes: ReadonlyMap<string, FieldShape>
+  /** The field names of each table that have a code in stored texts. */
+  readonly names: ReadonlyMap<string, readonly string[]>
+}
+
 /** A key that a document gets (`live`) or loses in an index. An unchanged key has no entry. */
 export interface EntryWrite {
   readonly index: number
@@ -197,6 +213,12 @@ export interface DocumentStore {
    * may be stored or not, so the caller repeats it.
    */
   setFieldShapes(shapes: ReadonlyMap<string, FieldShape>): Promise<void>
+
+  /** The indexes and the field shapes, for a store that follows this one in another process. */
+  schema(): StoreSchema
+
+  /** Calls `listener` after each change of `schema`, before a commit that depends on it. */
+  onSchemaChange(listener: () => void): void
 
   /**
    * Removes versions, tombstones and entries that no snapshot at or after the horizon sees. The

@@ -10,6 +10,7 @@ import { documentAdministration } from './administration/document-administration
 import { CallAdmission } from './admission/call-admission.ts'
 import type { ConfigurationSource } from './calls/function-configuration.ts'
 import { Committer } from './commits/committer.ts'
+import type { CommitWrites } from './commits/read-set.ts'
 import { Retention } from './commits/retention.ts'
 import type { Engine } from './engine.ts'
 import type { FunctionStorage } from './files/function-storage.ts'
@@ -56,6 +57,11 @@ export interface EngineOptions {
   readonly timers?: Timers
   /** `CacheOptions.resultClock`. */
   readonly resultClock?: Pick<System, 'monotonicMillis'>
+  /**
+   * Called for every durable commit, in sequence order, before its caller gets the reply. It must
+   * not throw.
+   */
+  readonly onDurable?: ((sequence: number, writes: CommitWrites) => void) | undefined
   /** `CommitterOptions.commitMillisMax`. */
   readonly commitMillisMax?: number
 }
@@ -104,6 +110,7 @@ export function createEngine(options: EngineOptions): Engine {
     ],
     whenIdle: () => inFlight.whenIdle(),
     durableSequence: () => committer.durable,
+    subscriptionStatistics: () => subscriptions.statistics,
     statistics: () => ({
       cache: cache.statistics,
       actions: actions.statistics,
@@ -141,7 +148,8 @@ function engineParts(options: EngineOptions) {
     onRollback: ({ scheduled }) => {
       if (scheduled !== undefined) scheduler.onRollback(scheduled)
     },
-    onCommit: (_, writes) => {
+    onCommit: (sequence, writes) => {
+      options.onDurable?.(sequence, writes)
       cache.invalidate(writes)
       subscriptions.onCommit(writes)
       if (writes.files !== undefined) documents.notify(writes.files)

@@ -18,7 +18,30 @@ import type { Subscription, SubscriptionStatistics } from './subscriptions/subsc
 import type { StoredTables } from './tables/stored-tables.ts'
 import type { ComponentHealth } from './usage/health.ts'
 
-export interface Engine {
+/** The calls of applications, as their origin uses them. */
+export interface CallEngine {
+  query(request: QueryRequest): MaybePromise<QueryOutcome>
+  mutation(request: MutationRequest): Promise<MutationOutcome>
+  /**
+   * Returns the outcome of the original for an exact repeat by one of the callers; null for an
+   * unknown operation ID. Rejects with OPERATION_REUSED where the ID belongs to another request.
+   */
+  replay(request: ReplayRequest, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
+  action(request: QueryRequest): Promise<ActionOutcome>
+  /**
+   * Watches a Query: the observer receives its state now, and again whenever a commit has changed
+   * the bytes of its result. Equal Queries run once for all their subscriptions.
+   */
+  watch(request: WatchRequest, observer: SubscriptionObserver): Subscription
+  ready(): boolean
+  /** Resolves within a second with whether documents can be read. */
+  canReadDocuments(): Promise<boolean>
+  /** The sequence of the newest durable commit. */
+  durableSequence(): number
+  subscriptionStatistics(): SubscriptionStatistics
+}
+
+export interface Engine extends CallEngine {
   /** The tables of stored files, for the rules of files. */
   readonly documents: SystemDocuments
 
@@ -42,19 +65,6 @@ export interface Engine {
    * durable now. Throws LIMIT_EXCEEDED where a stored value is too long for an index.
    */
   prepare(release: Release): Promise<StoredTables>
-  query(request: QueryRequest): MaybePromise<QueryOutcome>
-  mutation(request: MutationRequest): Promise<MutationOutcome>
-  /**
-   * Returns the outcome of the original for an exact repeat by one of the callers; null for an
-   * unknown operation ID. Rejects with OPERATION_REUSED where the ID belongs to another request.
-   */
-  replay(request: ReplayRequest, callers: AsyncIterable<string>): Promise<MutationOutcome | null>
-  action(request: QueryRequest): Promise<ActionOutcome>
-  /**
-   * Watches a Query: the observer receives its state now, and again whenever a commit has changed
-   * the bytes of its result. Equal Queries run once for all their subscriptions.
-   */
-  watch(request: WatchRequest, observer: SubscriptionObserver): Subscription
   /** Returns whether a call would start at once: the Release is prepared and has its runners. */
   isWarm(release: Release): boolean
   /** Prepares the Release and starts its runners. */
@@ -68,14 +78,9 @@ export interface Engine {
    * whenever the last call of a Release that is not in `live` has ended.
    */
   retainOnly(live: LiveReleases, onDrained: () => void): Promise<number>
-  ready(): boolean
-  /** Resolves within a second with whether documents can be read. */
-  canReadDocuments(): Promise<boolean>
   /** Resolves once no invocation is in flight. */
   whenIdle(): Promise<void>
   health(): Promise<readonly ComponentHealth[]>
-  /** The sequence of the newest durable commit. */
-  durableSequence(): number
   /** Takes time in proportion to the number of watched Queries. */
   statistics(): EngineStatistics
   close(): Promise<void>

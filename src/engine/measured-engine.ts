@@ -2,7 +2,7 @@
 import { isFault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
 import type { Counter, Histogram, Metrics } from '../telemetry/metrics/metrics.ts'
-import type { Engine } from './engine.ts'
+import type { CallEngine, Engine } from './engine.ts'
 import { addEngineMetrics } from './engine-metrics.ts'
 import type { MutationOutcome } from './invocations/mutations.ts'
 import type { RunnerPool } from './runners/runner-pool.ts'
@@ -22,11 +22,16 @@ export interface MeasuredEngineOptions {
 }
 
 /** Wraps the engine to update the metrics. It does not delay replies. */
-export function measuredEngine(
-  engine: Engine,
-  { metrics, system, pool }: MeasuredEngineOptions,
-): Engine {
-  addEngineMetrics(metrics, engine.statistics, pool)
+export function measuredEngine(engine: Engine, options: MeasuredEngineOptions): Engine {
+  addEngineMetrics(options.metrics, engine.statistics, options.pool)
+  return { ...engine, ...measuredCalls(engine, options) }
+}
+
+/** Wraps the calls alone. */
+export function measuredCalls(
+  engine: CallEngine,
+  { metrics, system }: Omit<MeasuredEngineOptions, 'pool'>,
+): CallEngine {
   const queries = metricsOf(metrics, 'queries', 'queryDurationMicros')
   const mutations = metricsOf(metrics, 'mutations', 'mutationDurationMicros')
   const actions = metricsOf(metrics, 'actions', 'actionDurationMicros')

@@ -20,7 +20,7 @@ import { Lifecycle } from './environments/lifecycle.ts'
 import { ArtifactCollection } from './releases/artifact-collection.ts'
 import { EngineCollection } from './releases/engine-collection.ts'
 import { ReleaseCache } from './releases/release-cache.ts'
-import { Serving } from './serving/serving.ts'
+import { type ServedTargets, Serving } from './serving/serving.ts'
 
 /** The methods of the Function engine that the Product calls. */
 export type ReleaseEngine = Pick<
@@ -91,18 +91,28 @@ export interface ProductOptions {
   readonly auditSink: AuditSink
   /** See `CronsInForceOptions.channel`. */
   readonly cronsChannel?: string | undefined
+  /** Called after each change of the served Releases. */
+  readonly onServed?: ((changes: number, served: ServedTargets) => void) | undefined
 }
 
 /**
  * Opens the Product. In the background it loads the Releases that the Channels serve, delivers
  * pending audit records and removes artifacts that no Release references.
  */
-export function openProduct({ auditSink, cronsChannel, ...options }: ProductOptions): Product {
+export function openProduct({
+  auditSink,
+  cronsChannel,
+  onServed,
+  ...options
+}: ProductOptions): Product {
   const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
   const releases = new ReleaseCache({ control, artifacts })
   const crons = new CronsInForce({ log, control, releases, engine, channel: cronsChannel })
-  const onChange = () => crons.follow()
+  const onChange = () => {
+    crons.follow()
+    onServed?.(serving.changes, serving.served())
+  }
   const serving = new Serving({ system, log, control, releases, engine, onChange })
   const audit = new AuditOutbox({ system, log, control, sink: auditSink })
   const validations = new SerialQueue(VALIDATIONS_MAX, 'PRODUCT_UNAVAILABLE')

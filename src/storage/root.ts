@@ -93,13 +93,14 @@ export interface ProductRoot {
 export async function openProductRoot(
   path: string,
   system: { nowMicros(): bigint },
+  isShared = false,
 ): Promise<ProductRoot> {
   const { descriptor, keyring } = readProductRoot(path)
   const lock = lockRoot(join(path, LOCK_FILE))
   let control: ControlDatabase | null = null
   try {
     const later = requireControl(path)
-    control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros())
+    control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros(), isShared)
     bindControl(control, descriptor, keyring, later)
     const artifacts = new ArtifactStore(join(path, 'artifacts'))
     await artifacts.open()
@@ -109,6 +110,17 @@ export async function openProductRoot(
     lock.release()
     throw error
   }
+}
+
+/**
+ * Opens the root in a process of the server that does not own it, for reads alone. Throws
+ * SERVER_PRODUCT_ROOT_INVALID and SERVER_PRODUCT_ROOT_UNAVAILABLE.
+ */
+export function followProductRoot(path: string): ProductRoot {
+  const { descriptor, keyring } = readProductRoot(path)
+  const control = ControlDatabase.follow(join(path, CONTROL_FILE))
+  const artifacts = new ArtifactStore(join(path, 'artifacts'))
+  return rootOf({ path, descriptor, keyring, control, artifacts }, () => undefined)
 }
 
 /**

@@ -7,8 +7,17 @@ import { constants, Database } from 'bun:sqlite'
 
 const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_URI } = constants
 
-/** Opens an existing file. To any other process it is locked until the last connection closes. */
-export function openOwnDatabase(path: string): Database {
+/**
+ * Opens an existing file. To any other process it is locked until the last connection closes,
+ * unless `isShared` is true: then other processes of the server may open it too.
+ */
+export function openOwnDatabase(path: string, isShared = false): Database {
+  if (isShared) return openSharedDatabase(path)
   const url = `${Bun.pathToFileURL(path)}?vfs=unix-excl`
   return new Database(url, SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI)
+}
+
+/** Opens an existing file that several processes of this server use. */
+export function openSharedDatabase(path: string): Database {
+  return new Database(path, SQLITE_OPEN_READWRITE)
 }

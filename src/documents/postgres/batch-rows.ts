@@ -11,8 +11,8 @@ import {
   ulidMicros,
 } from '../compact-ids.ts'
 import type { CompactTexts } from '../compact-texts.ts'
-import type { IndexRow, IndexTable } from '../index-rows.ts'
-import type { EntryWrite, OperationRecord, TransactionWrite } from '../store.ts'
+import type { IndexTable } from '../index-rows.ts'
+import type { EntryWrite, IndexRow, OperationRecord, TransactionWrite } from '../store.ts'
 
 /** Characters of one statement. A larger batch is sent in several, inside one transaction. */
 const PART_CHARACTERS_MAX = 4 * 1024 * 1024

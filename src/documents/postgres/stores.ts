@@ -21,6 +21,7 @@ import type {
   RangeRequest,
   RangeResult,
   StoredDocument,
+  StoreSchema,
   StoreStatus,
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
@@ -159,7 +160,11 @@ class PostgresDocuments implements PostgresDocumentStore {
       fillChunk: (id) =>
         this.#writer.change(
           (connection, term) => fillIndex(connection, term, texts, id),
-          (indexes, row) => row !== null && indexes.set(row),
+          (indexes, row) => {
+            if (row === null) return
+            indexes.set(row)
+            state.schemaChanged()
+          },
         ),
     })
     const { epochCheckMillis = EPOCH_CHECK_MILLIS } = options
@@ -218,6 +223,7 @@ class PostgresDocuments implements PostgresDocumentStore {
       (connection, term) => ensureIndexes(connection, term, definitions),
       (indexes, ensured) => {
         for (const row of ensured) indexes.set(row)
+        this.#state.schemaChanged()
       },
     )
     // A build may have finished since, so the row of the writer is the newer one.
@@ -233,7 +239,11 @@ class PostgresDocuments implements PostgresDocumentStore {
     await this.#writer.change(
       (connection, term) => dropIndex(connection, term, id),
       // Only once it is stored: an index that commits no longer maintain must never come back.
-      (indexes, dropped) => dropped !== null && indexes.set(dropped),
+      (indexes, dropped) => {
+        if (dropped === null) return
+        indexes.set(dropped)
+        this.#state.schemaChanged()
+      },
     )
   }
 
@@ -248,8 +258,18 @@ class PostgresDocuments implements PostgresDocumentStore {
       (_, names) => {
         for (const [table, shape] of shapes) this.#shapes.set(table, shape)
         for (const [table, named] of names) this.#texts.set(table, named)
+        this.#state.schemaChanged()
       },
     )
+  }
+
+  schema(): StoreSchema {
+    const names = this.#texts.names()
+    return { indexes: this.#writer.indexRows(), shapes: this.#shapes, names }
+  }
+
+  onSchemaChange(listener: () => void): void {
+    this.#state.onSchemaChange(listener)
   }
 
   async prune(request: PruneRequest): Promise<PruneResult> {
@@ -262,6 +282,7 @@ class PostgresDocuments implements PostgresDocumentStore {
       (connection, term) => prune(connection, term, retention),
       (indexes, { deletedIndexes }) => {
         for (const id of deletedIndexes) indexes.delete(id)
+        if (deletedIndexes.length > 0) this.#state.schemaChanged()
       },
     )
     return { removed, more }

@@ -4,7 +4,8 @@
  */
 import type { Connection, RawRow } from '../../database/connection.ts'
 import { Fault } from '../../errors/fault.ts'
-import { type IndexRow, IndexTable, parseDefaults } from '../index-rows.ts'
+import { IndexTable, parseDefaults } from '../index-rows.ts'
+import type { IndexRow } from '../store.ts'
 import { EpochLost } from './failures.ts'
 import { nullableNumber, nullableText, number, text } from './rows.ts'
 

@@ -10,8 +10,8 @@ import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { CompactTexts } from '../compact-texts.ts'
-import type { IndexRow, IndexTable } from '../index-rows.ts'
-import type { PhysicalIndex, TransactionWrite } from '../store.ts'
+import type { IndexTable } from '../index-rows.ts'
+import type { IndexRow, PhysicalIndex, TransactionWrite } from '../store.ts'
 import { batchParts } from './batch-rows.ts'
 import { writeParts } from './commits.ts'
 import { EpochLost, storeFault } from './failures.ts'
@@ -51,6 +51,10 @@ export class Writer {
   /** The indexes that commits have to maintain, as of the last change. */
   listIndexes(): readonly PhysicalIndex[] {
     return this.#term.indexes.listVisible()
+  }
+
+  indexRows(): readonly IndexRow[] {
+    return [...this.#term.indexes.rows()]
   }
 
   findIndex(id: number): IndexRow | undefined {

@@ -10,7 +10,7 @@ import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
 import { binaryString } from '../../system/binary-strings.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
-import { openOwnDatabase } from '../../system/own-databases.ts'
+import { openOwnDatabase, openSharedDatabase } from '../../system/own-databases.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { ULID_BYTES } from '../compact-ids.ts'
 import { faultOfStoredData } from '../store-faults.ts'
@@ -35,6 +35,8 @@ export interface OpenOptions {
   readonly mayBeNew: boolean
   /** True if the file is deleted when the process ends, and commits are not synced to the disk. */
   readonly isTemporary?: boolean
+  /** True if application processes read the file. */
+  readonly isShared?: boolean
 }
 
 /**
@@ -43,12 +45,12 @@ export interface OpenOptions {
  */
 export function openDatabase(
   path: string,
-  { mayBeNew, isTemporary = false }: OpenOptions,
+  { mayBeNew, isTemporary = false, isShared = false }: OpenOptions,
 ): Database {
   let database: Database | undefined
   try {
     createFile(path)
-    database = openOwnDatabase(path)
+    database = openOwnDatabase(path, isShared)
     rejectForeignFile(database, mayBeNew)
     // Possible before the first page is written.
     if (pragma(database, 'user_version') === 0) database.run('pragma auto_vacuum = incremental')
@@ -60,6 +62,23 @@ export function openDatabase(
     }
     checkSchema(database)
     checkRows(database)
+    database.run('pragma query_only = on')
+    return database
+  } catch (error) {
+    database?.close()
+    throw storeFault(error)
+  }
+}
+
+/**
+ * Opens a read-only connection to a file that another process of this server owns. Throws
+ * UNAVAILABLE.
+ */
+export function openFollowedDatabase(path: string): Database {
+  let database: Database | undefined
+  try {
+    database = openSharedDatabase(path)
+    configure(database, { cacheMiB: CACHE_MIB, isTemporary: false })
     database.run('pragma query_only = on')
     return database
   } catch (error) {

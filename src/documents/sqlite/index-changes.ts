@@ -1,9 +1,9 @@
 /** Creates, fills and drops physical indexes, inside the SQLite transaction of the caller. */
 import type { Database } from 'bun:sqlite'
 import { CompactTables, checkedCompactId, ULID_BYTES, ulidMicros } from '../compact-ids.ts'
-import { defaultsColumn, findIndex, type IndexRow, idsOfTable } from '../index-rows.ts'
+import { defaultsColumn, findIndex, idsOfTable } from '../index-rows.ts'
 import { storedKey } from '../keys.ts'
-import type { IndexDefinition } from '../store.ts'
+import type { IndexDefinition, IndexRow } from '../store.ts'
 import { LIVE } from './batch-writer.ts'
 import type { WriterState } from './writer-state.ts'
 

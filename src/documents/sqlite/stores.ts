@@ -15,6 +15,7 @@ import type {
   RangeRequest,
   RangeResult,
   StoredDocument,
+  StoreSchema,
   StoreStatus,
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
@@ -67,7 +68,10 @@ class SqliteDocuments implements DocumentStore {
       findIndex: (id) => indexes.get(id),
       fillChunk: async (id) => {
         const row = await this.#write({ kind: 'build', index: id })
-        return row === null ? null : indexes.set(row)
+        if (row === null) return null
+        indexes.set(row)
+        state.schemaChanged()
+        return row
       },
     })
     this.#writer = new WriterThread({
@@ -76,9 +80,9 @@ class SqliteDocuments implements DocumentStore {
     })
   }
 
-  async start(path: string, { isTemporary = false }: OpenOptions): Promise<void> {
+  async start(path: string, { isTemporary = false, isShared = false }: OpenOptions): Promise<void> {
     try {
-      await this.#write({ kind: 'open', path, isTemporary })
+      await this.#write({ kind: 'open', path, isTemporary, isShared })
     } catch (error) {
       await this.close()
       throw error
@@ -147,7 +151,9 @@ class SqliteDocuments implements DocumentStore {
     this.#state.checkOpen()
     const rows = await this.#write({ kind: 'ensure', definitions })
     // A build may have finished since, so a row that is known is the newer one.
-    return rows.map((row) => visible(this.#indexes.get(row.id) ?? this.#indexes.set(row))!)
+    const ensured = rows.map((row) => this.#indexes.get(row.id) ?? this.#indexes.set(row))
+    this.#state.schemaChanged()
+    return ensured.map((row) => visible(row)!)
   }
 
   buildIndex(id: number): Promise<void> {
@@ -159,6 +165,7 @@ class SqliteDocuments implements DocumentStore {
     await this.#write({ kind: 'drop', index: id })
     // Only once it is stored: an index that commits no longer maintain must never come back.
     this.#indexes.delete(id)
+    this.#state.schemaChanged()
   }
 
   fieldShapes(): ReadonlyMap<string, FieldShape> {
@@ -170,6 +177,15 @@ class SqliteDocuments implements DocumentStore {
     const names = await this.#write({ kind: 'shapes', shapes })
     for (const [table, named] of names) this.#texts.set(table, named)
     for (const [table, shape] of shapes) this.#shapes.set(table, shape)
+    this.#state.schemaChanged()
+  }
+
+  schema(): StoreSchema {
+    return { indexes: [...this.#indexes.rows()], shapes: this.#shapes, names: this.#texts.names() }
+  }
+
+  onSchemaChange(listener: () => void): void {
+    this.#state.onSchemaChange(listener)
   }
 
   async prune(request: PruneRequest): Promise<PruneResult> {

@@ -1,13 +1,17 @@
 /** Messages between the main thread and the writer thread, sent as structured clones. */
 import type { JobReply } from '../../system/job-threads.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
-import type { IndexRow } from '../index-rows.ts'
-import type { IndexDefinition, PruneResult } from '../store.ts'
+import type { IndexDefinition, IndexRow, PruneResult } from '../store.ts'
 import type { RetentionRequest } from '../store-state.ts'
 import type { BatchMessage } from './batch-messages.ts'
 
 export type WriterJob =
-  | { readonly kind: 'open'; readonly path: string; readonly isTemporary: boolean }
+  | {
+      readonly kind: 'open'
+      readonly path: string
+      readonly isTemporary: boolean
+      readonly isShared?: boolean
+    }
   | ({ readonly kind: 'commit' } & BatchMessage)
   | { readonly kind: 'ensure'; readonly definitions: readonly IndexDefinition[] }
   | { readonly kind: 'build'; readonly index: number }

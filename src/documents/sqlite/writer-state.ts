@@ -3,7 +3,8 @@ import type { Database } from 'bun:sqlite'
 import { assert } from '../../errors/assert.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import { CompactTexts, parseNames } from '../compact-texts.ts'
-import { type IndexRow, IndexTable, parseDefaults, parsed, parseFieldShape } from '../index-rows.ts'
+import { IndexTable, parseDefaults, parsed, parseFieldShape } from '../index-rows.ts'
+import type { IndexRow } from '../store.ts'
 
 export interface WriterState {
   latestSequence: number

@@ -27,7 +27,7 @@ function reply(job: WriterJob): WriterReply {
 
 function run(job: WriterJob): WriterReply {
   if (job.kind === 'open') {
-    const database = openOwnDatabase(job.path)
+    const database = openOwnDatabase(job.path, job.isShared)
     configure(database, { cacheMiB: 32, isTemporary: job.isTemporary })
     opened = { database, jobs: new TransactionJobs(database) }
     return { result: null }

@@ -33,8 +33,8 @@ import { ExpectedWait } from './expected-wait.ts'
 export interface AdmissionPort {
   readonly preparations: Preparations
   readonly queries: Queries
-  readonly mutations: Mutations
-  readonly actions: Actions
+  readonly mutations: Pick<Mutations, 'invoke'>
+  readonly actions: Pick<Actions, 'invoke'>
   readonly inFlight: ActiveCalls
   readonly system: Pick<System, 'monotonicMillis'>
 }

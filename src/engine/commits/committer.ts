@@ -89,6 +89,12 @@ export interface CommitterOptions {
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
 
+/** The methods that reads use, in the process that commits and in those that follow it. */
+export type ReadableCommits = Pick<
+  Committer,
+  'durable' | 'pinSnapshot' | 'unpinSnapshot' | 'changedSince' | 'drain'
+>
+
 export class Committer {
   readonly #store: DocumentStore
   readonly #system: System
@@ -402,7 +408,7 @@ export class Committer {
   }
 }
 
-function emptyLog(latestSequence: number): WriteLog {
+export function emptyLog(latestSequence: number): WriteLog {
   return new WriteLog({
     latestSequence,
     entriesMax: LOG_ENTRIES_MAX,

@@ -7,7 +7,7 @@ import { Fault } from '../../errors/fault.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { ConfigurationSnapshot } from '../calls/function-configuration.ts'
 import type { CancellationToken } from '../calls/outcomes.ts'
-import type { Committer } from '../commits/committer.ts'
+import type { ReadableCommits } from '../commits/committer.ts'
 import type { ReadSet } from '../commits/read-set.ts'
 import { CLOCK_CACHE_MILLIS } from '../limits.ts'
 import type { CacheKeys, QueryCache } from '../query-cache/query-cache.ts'
@@ -18,7 +18,7 @@ import type { CompletedRun } from './run-outcomes.ts'
 
 export interface QueryPort extends InvocationPort {
   readonly store: DocumentStore
-  readonly committer: Committer
+  readonly committer: ReadableCommits
   readonly cache: QueryCache
 }
 

@@ -6,7 +6,7 @@ import { definitionKey } from '../../documents/index-rows.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { ReleaseId } from '../../value/ids.ts'
-import type { Committer } from '../commits/committer.ts'
+import type { ReadableCommits } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../tables/physical-indexes.ts'
 import { StoredFields } from '../tables/stored-fields.ts'
 import { SYSTEM_INDEXES, SystemTablesLoader } from '../tables/system-tables.ts'
@@ -18,8 +18,9 @@ const GENERATION_SIZE = 32
 
 export class Preparations {
   readonly #store: DocumentStore
-  readonly #committer: Committer
+  readonly #committer: ReadableCommits
   readonly #systemTables: SystemTablesLoader
+  readonly #before
   readonly storedFields: StoredFields
   readonly #running = new Map<
     ReleaseId,
@@ -30,9 +31,11 @@ export class Preparations {
 
   constructor(
     store: DocumentStore,
-    committer: Committer,
+    committer: ReadableCommits,
     systemTables = new SystemTablesLoader(store, committer),
+    before: ((release: Release) => Promise<void>) | null = null,
   ) {
+    this.#before = before
     this.#store = store
     this.#committer = committer
     this.#systemTables = systemTables
@@ -72,11 +75,7 @@ export class Preparations {
    * of `live` meanwhile.
    */
   async retainOnly(live: LiveReleases): Promise<number> {
-    for (const generation of [this.#prepared, this.#previousGeneration]) {
-      for (const releaseId of generation.keys()) {
-        if (!live.has(releaseId)) generation.delete(releaseId)
-      }
-    }
+    this.evictOthers(live)
     const declared = new Set([...SYSTEM_INDEXES, ...[...live.values()].flat()].map(definitionKey))
     const undeclared = this.#store
       .listIndexes()
@@ -85,7 +84,17 @@ export class Preparations {
     return undeclared.length
   }
 
+  /** Evicts every other Release from the cache. */
+  evictOthers(live: Pick<LiveReleases, 'has'>): void {
+    for (const generation of [this.#prepared, this.#previousGeneration]) {
+      for (const releaseId of generation.keys()) {
+        if (!live.has(releaseId)) generation.delete(releaseId)
+      }
+    }
+  }
+
   async #prepare(release: Release): Promise<PreparedRelease> {
+    await this.#before?.(release)
     const system = await this.#systemTables.load()
     await this.storedFields.extend(release.tables.values())
     const definitions = indexDefinitions(release.tables.values())

@@ -12,7 +12,7 @@ import type { FunctionManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { CallAdmission } from '../admission/call-admission.ts'
 import type { ConfigurationSource } from '../calls/function-configuration.ts'
-import type { Committer } from '../commits/committer.ts'
+import type { ReadableCommits } from '../commits/committer.ts'
 import type { CommitWrites } from '../commits/read-set.ts'
 import { endWith, startRun } from '../invocations/invocation-spans.ts'
 import { cacheKeysOf, type QueryExecution } from '../invocations/queries.ts'
@@ -37,7 +37,7 @@ const RETRY_FOR_MILLIS = 30_000
 const FAILING_MILLIS = 5_000
 
 export interface SubscriptionsPort {
-  readonly committer: Pick<Committer, 'durable' | 'changedSince'>
+  readonly committer: Pick<ReadableCommits, 'durable' | 'changedSince'>
   readonly configuration: ConfigurationSource
   readonly system: System
   readonly calls: Pick<CallAdmission, 'execution'>

@@ -4,7 +4,7 @@ import { isFault } from '../../errors/fault.ts'
 import type { TableManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import { defaultsOf } from '../../value/validators.ts'
-import type { Committer } from '../commits/committer.ts'
+import type { ReadableCommits } from '../commits/committer.ts'
 
 /** Returns all indexes of the tables, including the creation order of each. */
 export function indexDefinitions(tables: Iterable<TableManifest>): IndexDefinition[] {
@@ -37,7 +37,7 @@ export function indexDefinition(
 /** Returns the indexes with these definitions, and creates and builds missing ones before. */
 export async function ensureIndexes(
   store: DocumentStore,
-  committer: Pick<Committer, 'drain'>,
+  committer: Pick<ReadableCommits, 'drain'>,
   definitions: readonly IndexDefinition[],
 ): Promise<readonly PhysicalIndex[]> {
   const indexes = await store.ensureIndexes(definitions)

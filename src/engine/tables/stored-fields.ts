@@ -38,6 +38,13 @@ export class StoredFields {
     return this.#fieldsOf(table)
   }
 
+  /** Takes over the shapes that another process of the server has stored. */
+  follow(): void {
+    for (const [table, fields] of this.#tables) {
+      fields.shape = this.#store.fieldShapes().get(table) ?? EMPTY_SHAPE
+    }
+  }
+
   /** Resolves when the fields that the tables declare are durable among those of the store. */
   async extend(tables: Iterable<TableManifest>): Promise<void> {
     const declared = [...tables].map(({ name, fields }) => [name, shapeOf(fields)] as const)

@@ -13,7 +13,7 @@ import {
 import type { TableManifest } from '../../value/manifest.ts'
 import { MIGRATION_DOCUMENTS } from '../../value/migrations/migrations.ts'
 import { CRON_DOCUMENTS, SCHEDULED_DOCUMENTS } from '../../value/scheduling/scheduled-work.ts'
-import type { Committer } from '../commits/committer.ts'
+import type { ReadableCommits } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from './physical-indexes.ts'
 import { type PreparedTable, prepareTable } from './prepared-tables.ts'
 
@@ -179,11 +179,11 @@ export interface SystemTables {
 /** Prepares the system tables once, at their first use. A failure is repeated by the next use. */
 export class SystemTablesLoader {
   readonly #store: DocumentStore
-  readonly #committer: Committer
+  readonly #committer: ReadableCommits
   #tables: SystemTables | null = null
   #loading: Promise<SystemTables> | null = null
 
-  constructor(store: DocumentStore, committer: Committer) {
+  constructor(store: DocumentStore, committer: ReadableCommits) {
     this.#store = store
     this.#committer = committer
   }

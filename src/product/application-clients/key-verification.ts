@@ -36,7 +36,12 @@ interface KeysOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly keyring: Keyring
+  /** Stores times of use; absent in the process that owns the control database. */
+  readonly writeUses?: (uses: KeyUses) => void
 }
+
+/** Unix microseconds of the last use by credential. */
+export type KeyUses = readonly (readonly [CredentialId, bigint])[]
 
 const KEY = /^rk_(?:pub|sec|dev)_v1_[A-Za-z0-9_-]{43}$/
 /** Maximum number of verified keys in memory. The one that was verified first is dropped. */
@@ -157,13 +162,19 @@ export class ApplicationKeys {
     this.#flush.unref()
   }
 
-  /** Writes all times of use in one transaction. A failure loses them and fails no request. */
+  /** Passes on all times of use. */
   #writeUses(): void {
     if (this.#flush !== null) clearTimeout(this.#flush)
     this.#flush = null
     if (this.#unwritten.size === 0) return
     const uses = [...this.#unwritten]
     this.#unwritten.clear()
+    const { writeUses = (all: KeyUses) => this.writeUses(all) } = this.#options
+    writeUses(uses)
+  }
+
+  /** Writes times of use in one transaction. A failure loses them and fails no request. */
+  writeUses(uses: KeyUses): void {
     try {
       this.#options.control.transaction((tx) => {
         for (const [credentialId, atMicros] of uses) markCredentialUsed(tx, credentialId, atMicros)

@@ -67,6 +67,11 @@ export class Convergence<T> {
     return this.#observed?.value ?? null
   }
 
+  /** The key of the observed value; null before the first one. */
+  get observedKey(): string | null {
+    return this.#observed?.key ?? null
+  }
+
   get isConverged(): boolean {
     return this.#observed?.key === this.#desired?.key
   }

@@ -27,6 +27,11 @@ export interface ServedPolicy {
   readonly releases: readonly { readonly release: LoadedRelease; readonly weight: number }[]
 }
 
+/** The keys of what is observed, by target. */
+export type ServedTargets = ReadonlyMap<string, string | null>
+
+const DEFAULT_TARGET = 'environment:default'
+
 interface ServingOptions {
   readonly system: System
   readonly log: Logger
@@ -35,6 +40,11 @@ interface ServingOptions {
   readonly engine: Pick<Engine, 'isWarm' | 'warm' | 'markServed'>
   /** Called after each change of what is served. */
   readonly onChange: () => void
+  /**
+   * True in a process that follows another one, which decides when a policy has converged. Absent
+   * for false.
+   */
+  readonly isFollower?: boolean
 }
 
 /** A function that is called after a Channel started to serve another Release. */
@@ -96,9 +106,18 @@ export class Serving {
     })
   }
 
+  /** Desires what is stored, after another process has changed it. */
+  follow(): void {
+    if (this.#isStopped) return
+    for (const channel of this.#options.control.read(listChannels)) this.bind(channel)
+    this.followPolicy()
+  }
+
   /** Desires the stored policy; call it after a policy is committed. */
   followPolicy(): void {
-    const policy = this.#isStopped ? null : this.#options.control.read(findDesiredPolicy)
+    const { control, isFollower } = this.#options
+    const find = isFollower === true ? findConvergedPolicy : findDesiredPolicy
+    const policy = this.#isStopped ? null : control.read(find)
     if (policy !== null) this.#desirePolicy(policy)
   }
 
@@ -180,6 +199,31 @@ export class Serving {
     await Promise.all(this.#all().map((convergence) => convergence.whenIdle()))
   }
 
+  /** Returns what each target serves now: a Release, or the revision of the policy. */
+  served(): ServedTargets {
+    return new Map(this.#byTarget().map(([target, { observedKey }]) => [target, observedKey]))
+  }
+
+  /**
+   * Resolves when no load is in progress of a target that does not serve yet what another process
+   * serves.
+   */
+  async whenServing(served: ServedTargets): Promise<void> {
+    const behind = this.#byTarget().filter(
+      ([target, { observedKey }]) => observedKey !== served.get(target),
+    )
+    await Promise.all(behind.map(([, convergence]) => convergence.whenIdle()))
+  }
+
+  #byTarget(): [string, Convergence<LoadedRelease> | Convergence<ServedPolicy>][] {
+    const channels = [...this.#channels].map(
+      ([name, channel]): [string, Convergence<LoadedRelease>] => [`channel:${name}`, channel],
+    )
+    return this.#policy === null
+      ? channels
+      : [...channels, [DEFAULT_TARGET, this.#policy] as [string, Convergence<ServedPolicy>]]
+  }
+
   #changed(): void {
     this.#changes += 1
     this.#options.engine.markServed(this.servedReleases())
@@ -231,7 +275,7 @@ export class Serving {
 
   /** The policy is never ready without loading, as its convergence has to be stored. */
   #desiredPolicy({ revision, releases }: ServingPolicy): Desired<ServedPolicy> {
-    const { system, control } = this.#options
+    const { system, control, isFollower } = this.#options
     return {
       key: String(revision),
       ready: () => null,
@@ -242,10 +286,13 @@ export class Serving {
             weight,
           })),
         )
-        const stored = control.transaction((tx) => {
-          markPolicyConverged(tx, revision, system.nowMicros())
-          return findConvergedPolicy(tx)
-        })
+        const stored =
+          isFollower === true
+            ? control.read(findConvergedPolicy)
+            : control.transaction((tx) => {
+                markPolicyConverged(tx, revision, system.nowMicros())
+                return findConvergedPolicy(tx)
+              })
         if (stored?.revision !== revision) throw replaced(revision)
         return { revision, convergedAtMicros: stored.convergedAtMicros!, releases: loaded }
       },

@@ -7,7 +7,7 @@ import { open } from 'node:fs/promises'
 import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
-import { openOwnDatabase } from '../../system/own-databases.ts'
+import { openOwnDatabase, openSharedDatabase } from '../../system/own-databases.ts'
 import { ensureOwnFile, invalidRoot } from '../files.ts'
 import { MIGRATIONS } from '../migrations.generated.ts'
 
@@ -29,6 +29,7 @@ export class ControlDatabase {
   readonly #path: string
   readonly #database: Database
   readonly #statements: ControlTx
+  readonly #listeners: (() => void)[] = []
   #changes = 0
 
   private constructor(path: string, database: Database) {
@@ -46,14 +47,15 @@ export class ControlDatabase {
 
   /**
    * Opens the database, which it creates if absent, and migrates it. Throws
-   * SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE.
+   * SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE. `isShared` lets other processes
+   * of the server follow it.
    */
-  static open(path: string, nowMicros: bigint): ControlDatabase {
+  static open(path: string, nowMicros: bigint, isShared = false): ControlDatabase {
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
     let database: Database | null = null
     try {
-      database = openOwnDatabase(path)
+      database = openOwnDatabase(path, isShared)
       database.exec('pragma busy_timeout = 2000')
       database.exec('pragma journal_mode = wal')
       database.exec('pragma synchronous = full')
@@ -73,9 +75,37 @@ export class ControlDatabase {
     }
   }
 
-  /** Number of transactions that were committed since the start. */
+  /**
+   * Opens the database for reads in a process that does not own it. Throws
+   * SERVER_PRODUCT_ROOT_UNAVAILABLE.
+   */
+  static follow(path: string): ControlDatabase {
+    let database: Database | null = null
+    try {
+      database = openSharedDatabase(path)
+      database.exec('pragma busy_timeout = 2000')
+      database.exec('pragma query_only = on')
+      database.exec('pragma trusted_schema = off')
+      return new ControlDatabase(path, database)
+    } catch (cause) {
+      database?.close()
+      throw invalidRoot('control.db cannot be opened', cause)
+    }
+  }
+
+  /** Number of transactions that were committed, or followed, since the start. */
   get changes(): number {
     return this.#changes
+  }
+
+  /** Notes that another process has committed. */
+  followChange(): void {
+    this.#changes += 1
+  }
+
+  /** Calls `listener` after each commit, before its caller continues. */
+  onCommit(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Runs reads, which see one state. Throws PRODUCT_UNAVAILABLE or PRODUCT_CORRUPT. */
@@ -94,6 +124,7 @@ export class ControlDatabase {
   transaction<T>(body: (tx: ControlTx) => T): T {
     const result = this.#run(body)
     this.#changes += 1
+    for (const listener of this.#listeners) listener()
     return result
   }
 

@@ -1,0 +1,83 @@
+/** Reads of a document file that another process of the server writes. */
+import type { Fault } from '../../errors/fault.ts'
+import { CompactTexts } from '../compact-texts.ts'
+import { type DocumentReads, FollowedDocuments } from '../followed-documents.ts'
+import type {
+  OperationRecord,
+  RangeRequest,
+  RangeResult,
+  StoredDocument,
+  StoreSchema,
+} from '../store.ts'
+import { StoreState } from '../store-state.ts'
+import { openFollowedDatabase, storeFault } from './databases.ts'
+import { Reads } from './reads.ts'
+
+/** Opens the reads. Throws UNAVAILABLE. `latestSequence` is the newest that was announced. */
+export function followSqliteDocuments(
+  path: string,
+  { latestSequence, schema }: { readonly latestSequence: number; readonly schema: StoreSchema },
+): FollowedDocuments {
+  const state = new StoreState(latestSequence, '')
+  const texts = new CompactTexts()
+  const reads = new FollowedReads(path, state, texts)
+  return new FollowedDocuments({ state, texts, reads }, schema)
+}
+
+class FollowedReads implements DocumentReads {
+  readonly isEmbedded = true
+  readonly #state: StoreState
+  readonly #database: ReturnType<typeof openFollowedDatabase>
+  readonly #reads: Reads
+  #isTurnOpen = false
+
+  constructor(path: string, state: StoreState, texts: CompactTexts) {
+    this.#state = state
+    this.#database = openFollowedDatabase(path)
+    this.#reads = new Reads(this.#database, state.newest, texts)
+  }
+
+  read(id: string, snapshot: number, latest: boolean): StoredDocument | null {
+    return this.#run(() => this.#reads.read(id, snapshot, latest))
+  }
+
+  range(request: RangeRequest, table: string, latest: boolean): RangeResult {
+    return this.#run(() => this.#reads.range(request, table, latest))
+  }
+
+  operation(operationId: string): OperationRecord | null {
+    return this.#run(() => this.#reads.operation(operationId))
+  }
+
+  followed(): void {
+    this.#reads.endTransaction()
+  }
+
+  async close(): Promise<void> {
+    this.#reads.endTransaction()
+    this.#database.close()
+  }
+
+  /** Reads of one turn of the event loop share a transaction; a longer one would keep the log. */
+  #run<T>(read: () => T): T {
+    if (!this.#isTurnOpen) {
+      this.#isTurnOpen = true
+      setImmediate(() => {
+        this.#isTurnOpen = false
+        if (this.#state.status.state !== 'closed') this.#reads.endTransaction()
+      })
+    }
+    try {
+      this.#reads.beginTransaction()
+      return read()
+    } catch (error) {
+      throw this.#faultOf(error)
+    }
+  }
+
+  #faultOf(error: unknown): Fault {
+    const fault = storeFault(error)
+    if (fault.code === 'PRODUCT_CORRUPT') this.#state.fail(fault.detail ?? fault.message)
+    return fault
+  }
+}
