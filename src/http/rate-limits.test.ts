@@ -10,6 +10,7 @@ import { schema } from '../wire/schema.ts'
 import { healthRoutes } from './management/health.ts'
 import { bind } from './management/route.ts'
 import { type ManagementLimits, managementLimits, RateLimiter } from './rate-limits.ts'
+import { OwnBuckets } from './token-buckets.ts'
 
 const LIMIT = { perSecond: 2, burst: 4 }
 
@@ -58,7 +59,8 @@ test('a charge of many tokens delays later requests as that many calls would', (
 
 test('the least recently used key is evicted, so that memory is bounded', () => {
   const system = new TestSystem()
-  const limiter = new RateLimiter(system, { perSecond: 0.1, burst: 1 }, 3)
+  const limit = { perSecond: 0.1, burst: 1 }
+  const limiter = new RateLimiter(system, limit, new OwnBuckets(system, 3))
   for (const key of ['a', 'b', 'c']) limiter.take(key)
   // Uses within a second count as one.
   system.advance(1_001)

@@ -1,61 +1,42 @@
 /**
- * Token buckets in this process (contract/wire.md, Rate limits): per credential where the caller
+ * Rate limits by token buckets (contract/wire.md, Rate limits): per credential where the caller
  * has one, otherwise per peer address, which the listener determines.
  */
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
-
-export interface RateLimit {
-  readonly perSecond: number
-  readonly burst: number
-}
-
-interface Bucket {
-  /** Tokens at `atMillis`; down to -burst where requests were charged afterwards. */
-  tokens: number
-  atMillis: number
-  /** Time of the last move to the end of the eviction order. */
-  movedAtMillis: number
-}
-
-/**
- * Least time between two moves of a bucket to the end of the eviction order. A move costs as much
- * as a look-up, so a move at each request would double the cost of the limit.
- */
-const MOVED_MILLIS = 1_000
+import {
+  OwnBuckets,
+  type RateLimit,
+  SHARED_BUCKETS_BYTES,
+  SharedBuckets,
+  type TokenBuckets,
+} from './token-buckets.ts'
 
 /** Bound on the keys of one limiter, since a peer can use many. A key takes about 100 bytes. */
 const KEYS_MAX = 10_000
 
-/**
- * Buckets by key. The least recently used key, to the second, is evicted first; its next bucket is
- * full.
- */
+/** A limit on requests by key. */
 export class RateLimiter {
-  readonly #clock: Pick<System, 'monotonicMillis'>
   readonly #limit: RateLimit
-  readonly #keysMax: number
-  /** Buckets in the order of their last use. */
-  readonly #buckets = new Map<string, Bucket>()
+  readonly #buckets: TokenBuckets
 
-  constructor(clock: Pick<System, 'monotonicMillis'>, limit: RateLimit, keysMax = KEYS_MAX) {
-    this.#clock = clock
+  constructor(
+    clock: Pick<System, 'monotonicMillis'>,
+    limit: RateLimit,
+    buckets: TokenBuckets = new OwnBuckets(clock, KEYS_MAX),
+  ) {
     this.#limit = limit
-    this.#keysMax = keysMax
+    this.#buckets = buckets
   }
 
   /** Takes a token. Returns 0, or the seconds to wait for one. `limit` overrides the default. */
   take(key: string, limit: RateLimit = this.#limit): number {
-    const bucket = this.#bucket(key, limit)
-    if (bucket.tokens < 1) return secondsUntilOne(bucket, limit)
-    bucket.tokens -= 1
-    return 0
+    return secondsUntilOne(this.#buckets.take(key, limit, 1, 1), limit)
   }
 
   /** Returns the result that `take` would have, without taking a token. */
   wait(key: string, limit: RateLimit = this.#limit): number {
-    const bucket = this.#bucket(key, limit)
-    return bucket.tokens < 1 ? secondsUntilOne(bucket, limit) : 0
+    return secondsUntilOne(this.#buckets.take(key, limit, 0, 1), limit)
   }
 
   /**
@@ -63,43 +44,17 @@ export class RateLimiter {
    * they overdraw delay later requests, by at most twice the burst.
    */
   charge(key: string, limit: RateLimit = this.#limit, tokens = 1): void {
-    const bucket = this.#bucket(key, limit)
-    bucket.tokens = Math.max(bucket.tokens - tokens, -limit.burst)
+    this.#buckets.take(key, limit, tokens, Number.NEGATIVE_INFINITY)
   }
 
   /** Keys in memory. */
   get size(): number {
     return this.#buckets.size
   }
-
-  #bucket(key: string, { perSecond, burst }: RateLimit): Bucket {
-    const atMillis = this.#clock.monotonicMillis()
-    const known = this.#buckets.get(key)
-    const bucket = known ?? { tokens: burst, atMillis, movedAtMillis: atMillis }
-    const gained = ((atMillis - bucket.atMillis) * perSecond) / 1000
-    bucket.tokens = Math.min(bucket.tokens + gained, burst)
-    bucket.atMillis = atMillis
-    if (known === undefined) {
-      this.#buckets.set(key, bucket)
-      if (this.#buckets.size > this.#keysMax) this.#evictOldest()
-    } else if (atMillis - bucket.movedAtMillis > MOVED_MILLIS) {
-      bucket.movedAtMillis = atMillis
-      this.#buckets.delete(key)
-      this.#buckets.set(key, bucket)
-    }
-    return bucket
-  }
-
-  #evictOldest(): void {
-    for (const key of this.#buckets.keys()) {
-      this.#buckets.delete(key)
-      return
-    }
-  }
 }
 
-function secondsUntilOne({ tokens }: Bucket, { perSecond }: RateLimit): number {
-  return Math.max(1, Math.ceil((1 - tokens) / perSecond))
+function secondsUntilOne(tokens: number, { perSecond }: RateLimit): number {
+  return tokens >= 1 ? 0 : Math.max(1, Math.ceil((1 - tokens) / perSecond))
 }
 
 /** The limits of the management origin. */
@@ -140,11 +95,22 @@ export const VERIFICATION_LIMIT: RateLimit = { perSecond: 200, burst: 400 }
 /** @limit Requests: calls with one Application Key, unless it has a limit of its own */
 export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
 
-export function applicationLimits(clock: Pick<System, 'monotonicMillis'>): ApplicationLimits {
+/** Bytes of the memory in which processes share the limits of the application origin. */
+export const SHARED_LIMITS_BYTES = 3 * SHARED_BUCKETS_BYTES
+
+/** `shared` is memory that all processes map; null for the limits of one process. */
+export function applicationLimits(
+  clock: Pick<System, 'monotonicMillis'>,
+  shared: BigInt64Array | null = null,
+): ApplicationLimits {
+  const limiter = (limit: RateLimit, number: number) =>
+    shared === null
+      ? new RateLimiter(clock, limit)
+      : new RateLimiter(clock, limit, new SharedBuckets(shared, number))
   return {
-    credentials: new RateLimiter(clock, CREDENTIAL_LIMIT),
-    failures: new RateLimiter(clock, FAILURE_LIMIT),
-    verifications: new RateLimiter(clock, VERIFICATION_LIMIT),
+    credentials: limiter(CREDENTIAL_LIMIT, 0),
+    failures: limiter(FAILURE_LIMIT, 1),
+    verifications: limiter(VERIFICATION_LIMIT, 2),
   }
 }
 

@@ -1,5 +1,5 @@
 /** The parts of the server that the application origin uses. */
-import type { Engine } from '../../engine/engine.ts'
+import type { CallEngine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import type { Files } from '../../product/files/files.ts'
 import type { FilePorts } from '../../product/files/ports.ts'
@@ -42,7 +42,7 @@ export interface AffinitySource {
 export interface Gateway {
   readonly system: System
   readonly log: Logger
-  readonly engine: Engine
+  readonly engine: CallEngine
   readonly envelopes: QueryEnvelopes
   readonly tokens: TokenVerifier
   /** The rate limits; null disables them. */

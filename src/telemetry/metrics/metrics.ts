@@ -54,12 +54,20 @@ export interface Collected {
   readonly histograms: { readonly [name in HistogramName]: CollectedHistogram }
 }
 
+/** The metrics of another process of this server. Observations of a bucket are not cumulative. */
+export interface ProcessMetrics {
+  readonly counters: { [name in CounterName]: number }
+  readonly gauges: { [name in GaugeName]?: number }
+  readonly histograms: { readonly [name in HistogramName]: { sumMicros: number; counts: number[] } }
+}
+
 export class Metrics {
   readonly counters = mapValues(COUNTERS, () => new Counter())
   readonly histograms = mapValues(HISTOGRAMS, () => new Histogram())
   readonly #system: Pick<System, 'nowMicros'>
   readonly #startedAtMicros: bigint
   readonly #sources: (() => ProvidedMetrics)[] = []
+  #processes: () => Iterable<ProcessMetrics> = () => []
 
   constructor(system: Pick<System, 'nowMicros'>) {
     this.#system = system
@@ -71,8 +79,38 @@ export class Metrics {
     this.#sources.push(read)
   }
 
+  /** Adds other processes of this server, whose metrics are added to those of this one. */
+  addProcesses(read: () => Iterable<ProcessMetrics>): void {
+    this.#processes = read
+  }
+
+  /** The metrics of this process alone. */
+  own(): ProcessMetrics {
+    return this.#collectOwn()
+  }
+
   collect(): Collected {
-    const counters = mapValues(this.counters, ({ value }) => wholeNumber(value))
+    const { counters, gauges, histograms } = this.#collectOwn()
+    for (const other of this.#processes()) {
+      addCounts({ counters, histograms }, other)
+      addEntries(gauges, other.gauges)
+    }
+    if (gauges.queryCacheHitPercent !== undefined) {
+      const { queryCacheHits: hits, queryCacheMisses: misses } = counters
+      gauges.queryCacheHitPercent = hits === 0 ? 0 : wholeNumber((100 * hits) / (hits + misses))
+    }
+    return {
+      collectedAtMicros: this.#system.nowMicros(),
+      processStartedAtMicros: this.#startedAtMicros,
+      counters,
+      gauges,
+      histograms: mapValues(histograms, collectedHistogram),
+    }
+  }
+
+  #collectOwn() {
+    const values = mapValues(this.counters, ({ value }) => wholeNumber(value))
+    const counters: { [name in CounterName]: number } = values
     const gauges: { [name in GaugeName]?: number } = {}
     for (const read of this.#sources) {
       for (const [name, value] of Object.entries(read())) {
@@ -80,17 +118,41 @@ export class Metrics {
         into[name] = wholeNumber(value)
       }
     }
-    return {
-      collectedAtMicros: this.#system.nowMicros(),
-      processStartedAtMicros: this.#startedAtMicros,
-      counters,
-      gauges,
-      histograms: mapValues(this.histograms, collectedHistogram),
-    }
+    const histograms = mapValues(this.histograms, ({ sumMicros, counts }) => {
+      return { sumMicros, counts: [...counts] }
+    })
+    return { counters, gauges, histograms }
   }
 }
 
-function collectedHistogram({ counts, sumMicros }: Histogram): CollectedHistogram {
+/** Returns the sum of the counters and the histograms, without gauges. */
+export function addedCounts(to: ProcessMetrics | null, from: ProcessMetrics): ProcessMetrics {
+  if (to === null) return { ...from, gauges: {} }
+  const sum = structuredClone(to)
+  addCounts(sum, from)
+  return sum
+}
+
+function addCounts(into: Omit<ProcessMetrics, 'gauges'>, from: ProcessMetrics): void {
+  addEntries(into.counters, from.counters)
+  for (const [name, { sumMicros, counts }] of Object.entries(from.histograms)) {
+    const sums: { sumMicros: number; counts: number[] } = into.histograms[name as HistogramName]
+    sums.sumMicros += sumMicros
+    for (const [i, count] of counts.entries()) sums.counts[i]! += count
+  }
+}
+
+function addEntries(
+  into: { [name: string]: number },
+  from: { readonly [name: string]: number },
+): void {
+  for (const [name, value] of Object.entries(from)) into[name] = (into[name] ?? 0) + value
+}
+
+function collectedHistogram({
+  counts,
+  sumMicros,
+}: ProcessMetrics['histograms'][HistogramName]): CollectedHistogram {
   let count = 0
   const buckets = BOUNDS.map((leMicros, i) => {
     count += counts[i]!

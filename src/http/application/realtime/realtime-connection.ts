@@ -13,6 +13,7 @@ import { read } from '../../../wire/reading/read.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realtime.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { peerOf, RateLimiter } from '../../rate-limits.ts'
+import { OwnBuckets } from '../../token-buckets.ts'
 import { admitKey, chargeBody, chargeCall, overdrawCall, verifyToken } from '../callers.ts'
 import { type CallName, callerError } from '../development-targets.ts'
 import type { Gateway } from '../gateway.ts'
@@ -91,7 +92,11 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
       },
       deliveries,
     )
-    this.#messages = new RateLimiter(gateway.system, MESSAGE_LIMIT, 1)
+    this.#messages = new RateLimiter(
+      gateway.system,
+      MESSAGE_LIMIT,
+      new OwnBuckets(gateway.system, 1),
+    )
     this.#pings = new Pings(gateway, this.#outgoing)
     // Charged to the address alone: messages may wait before the credential is known.
     const share = gateway.transfers.bodies.shareOf({

@@ -122,7 +122,7 @@ export class Realtime implements ConnectionRegistry {
       return { name: 'realtime', status: 'unavailable' }
     }
     const isFull = open >= connectionsMax * NEARLY_FULL
-    const isFailing = this.#gateway.engine.statistics().subscriptions.failing > 0
+    const isFailing = this.#gateway.engine.subscriptionStatistics().failing > 0
     const exhaustedFor = this.#gateway.system.monotonicMillis() - this.#exhaustedAt
     const isDegraded = isFull || isFailing || exhaustedFor < EXHAUSTED_MILLIS
     return { name: 'realtime', status: isDegraded ? 'degraded' : 'healthy' }
