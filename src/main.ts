@@ -2,6 +2,7 @@
 import { basename } from 'node:path'
 import { TYPE_CHECK_ARGUMENT } from './dev/type-check/messages.ts'
 import { RUNNER_ARGUMENT, selfCommand } from './runner/command.ts'
+import { APPLICATION_PROCESS_ARGUMENT } from './server/application-processes/argument.ts'
 import { requireVerifiedPeers } from './system/peers.ts'
 import { TEST_HOST_ARGUMENT } from './test-kit/argument.ts'
 
@@ -10,6 +11,8 @@ async function main(name: string, args: readonly string[]): Promise<void> {
   if (first === RUNNER_ARGUMENT) {
     const { runRunner } = await import('./runner/main.ts')
     runRunner(selfCommand(), rest)
+  } else if (first === APPLICATION_PROCESS_ARGUMENT) {
+    await applicationProcess()
   } else if (first === TYPE_CHECK_ARGUMENT) {
     const { runTypeChecker } = await import('./dev/type-check/checker-process.ts')
     await runTypeChecker(rest[0]!)
@@ -35,6 +38,17 @@ async function main(name: string, args: readonly string[]): Promise<void> {
     process.stderr.write('Usage: svc <command> or svc-server <mode>; both have --help.\n')
     process.exitCode = 2
   }
+}
+
+async function applicationProcess(): Promise<void> {
+  process.umask(0o077)
+  const { runApplicationProcess } = await import(
+    './server/application-processes/application-process.ts'
+  )
+  const { Output } = await import('./server/outputs.ts')
+  const [out, err] = [new Output(process.stdout), new Output(process.stderr)]
+  const errIsTerminal = process.stderr.isTTY === true
+  await runApplicationProcess({ out: out.write, err: err.write, errIsTerminal })
 }
 
 async function server(args: readonly string[]): Promise<never> {

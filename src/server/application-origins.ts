@@ -16,6 +16,8 @@ export interface ApplicationOptions
   > {
   readonly metrics: Metrics
   readonly realtime: RealtimeSettings
+  /** Memory in which application processes share the rate limits; null without such processes. */
+  readonly sharedLimits: BigInt64Array | null
 }
 
 /** The parts of an Environment that its application origin uses. */
@@ -45,7 +47,7 @@ export function openApplication(
     workspaces: product,
     traces: traces ?? null,
     envelopes: new QueryEnvelopes(),
-    limits: applicationLimits(system),
+    limits: applicationLimits(system, options.sharedLimits),
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),

@@ -1,5 +1,6 @@
 /** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
 import type { ApplicationOrigin } from '../http/application/mount.ts'
+import { APPLICATION_CODES } from '../http/errors.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
 import { mountManagement } from '../http/management/mount.ts'
 import { type EnvironmentApp, managementRoutes } from '../http/management/routes.ts'
@@ -13,6 +14,7 @@ import { type Identity, openIdentity } from '../identity/identity.ts'
 import { IdentityRetention } from '../identity/retention.ts'
 import { readLinkable } from '../product/environments/environments.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
+import type { Listener } from '../settings/addresses.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -20,8 +22,9 @@ import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
+import { ApplicationProcesses } from './application-processes/application-processes.ts'
 import { environmentApp, type OpenEnvironment, openEnvironment } from './environments.ts'
-import type { ListenerApp, Surface } from './listeners.ts'
+import { type ListenerApp, openListener, type Surface } from './listeners.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
 export interface CompositionOptions {
@@ -32,6 +35,8 @@ export interface CompositionOptions {
   readonly counts: Readonly<Record<Surface, RequestCounts>>
   /** The sequence of `--accept-loss`; null accepts no loss of documents. */
   readonly acceptedLoss: number | null
+  /** The address of the application listener; null without one. */
+  readonly applicationAddress: Listener | null
   /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
@@ -47,6 +52,13 @@ export interface Composition {
   readonly management: ListenerApp
   /** Null without a Product. */
   readonly application: ApplicationOrigin | null
+  /** True if application processes accept the connections of the application origin. */
+  readonly hasProcesses: boolean
+  /**
+   * Lets Realtime clients reconnect elsewhere, and application processes end. Resolves once all
+   * connections are closed.
+   */
+  drainApplication(): Promise<void>
   /** Stops starting scheduled work; resolves once the work in progress has ended. */
   drainWork(): Promise<void>
   /** Ends the streaming responses, which last until their clients disconnect. */
@@ -79,18 +91,92 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   closing.add(() => retention.close())
   const root = configuration.product?.root
   const auditSink = deliverProductAudit.bind(null, identity)
+  const processes = processesOf(options, traces)
+  closing.add(() => processes?.close())
   const environment =
     root === undefined
       ? null
-      : await openEnvironment({ ...options, traces, auditSink, rootPath: root })
+      : await openEnvironment({ ...options, traces, processes, auditSink, rootPath: root })
   const running = { ...options, traces, identity, environment, transfers: transfersOf(options) }
-  const application = environment === null ? null : applicationOf(running, environment)
+  const application = environment === null ? null : applicationOf(running, environment, processes)
+  const realtime = processes ?? application
+  const management = managementApp(running, realtime)
+  if (environment !== null && application !== null && processes !== null) {
+    await startProcesses(processes, application, environment, options)
+  }
   return {
-    management: managementApp(running, application),
+    management,
     application,
+    hasProcesses: processes !== null,
+    drainApplication: async () => {
+      await Promise.all([application?.drain(), processes?.drain()])
+    },
     drainWork: async () => environment?.engine.scheduler.drain(),
     endStreams: () => environment?.logs.endFollowers(),
   }
+}
+
+/** Null where the main process answers the application origin alone. */
+function processesOf(
+  { configuration, system, log, metrics, applicationAddress }: CompositionOptions,
+  traces: Traces | null,
+): ApplicationProcesses | null {
+  const count = configuration.product?.applicationProcesses ?? 1
+  if (count === 1 || applicationAddress === null) return null
+  return new ApplicationProcesses({ count, system, log, metrics, traces })
+}
+
+/** Starts the application processes, and answers what they pass on. */
+async function startProcesses(
+  processes: ApplicationProcesses,
+  application: ApplicationOrigin,
+  { product, engine, store, addRecords }: OpenEnvironment,
+  { configuration, system, log, closing, applicationAddress }: CompositionOptions,
+): Promise<void> {
+  const origin = openListener({
+    surface: 'application',
+    listen: { socketPath: processes.originPath },
+    tlsTerminated: true,
+    app: application,
+    codes: APPLICATION_CODES,
+    system,
+    log,
+  })
+  closing.add(() => origin.cut())
+  const { realtime, memory, sandbox, traces } = configuration
+  const { count } = processes
+  const share = (total: number) => Math.ceil(total / count)
+  const { root, database, jwtProviders, allowedOrigins, s3Host } = configuration.product!
+  await processes.start({
+    engine,
+    store,
+    load: (releaseId) => product.releases.peek(releaseId) ?? product.releases.load(releaseId),
+    writeUses: (uses) => product.keys.writeUses(uses),
+    addRecords,
+    start: {
+      rootPath: root,
+      listen: applicationAddress!,
+      databaseUrl: database?.url.reveal() ?? null,
+      jwtProviders,
+      allowedOrigins,
+      s3Host,
+      sandbox,
+      memory: {
+        requestMib: share(memory.requestMib),
+        responseMib: share(memory.responseMib),
+      },
+      realtime: {
+        connectionsMax: share(realtime.connectionsMax),
+        connectionsPerCredentialMax: share(realtime.connectionsPerCredentialMax),
+        connectionsPerPeerMax: share(realtime.connectionsPerPeerMax),
+        memoryBytesMax: share(realtime.memoryBytesMax),
+      },
+      traces: traces && {
+        ...traces,
+        headers: traces.headers.map(({ name, value }) => ({ name, value: value.reveal() })),
+      },
+    },
+  })
 }
 
 /** Loads OpenTelemetry only if traces are exported: its modules slow the start. */
@@ -112,7 +198,10 @@ function transfersOf({ configuration, system }: CompositionOptions): Transfers {
   })
 }
 
-function managementApp(running: Running, application: ApplicationOrigin | null): ListenerApp {
+function managementApp(
+  running: Running,
+  application: Pick<ApplicationOrigin, 'health'> | null,
+): ListenerApp {
   const { configuration, system, log, metrics, identity, environment, transfers } = running
   const product = environment?.product ?? null
   // The mount rejects requests to Product routes if no Environment is configured.
@@ -148,7 +237,11 @@ function managementApp(running: Running, application: ApplicationOrigin | null):
   return { fetch: origin.fetch, reject: origin.reject, answersHead: isObjectRequest }
 }
 
-function applicationOf(running: Running, environment: OpenEnvironment): ApplicationOrigin {
+function applicationOf(
+  running: Running,
+  environment: OpenEnvironment,
+  processes: ApplicationProcesses | null,
+): ApplicationOrigin {
   const { configuration, counts } = running
   return openApplication(environment, {
     ...running,
@@ -156,5 +249,6 @@ function applicationOf(running: Running, environment: OpenEnvironment): Applicat
     realtime: configuration.realtime,
     allowedOrigins: new Set(configuration.product?.allowedOrigins),
     s3Host: configuration.product?.s3Host ?? null,
+    sharedLimits: processes?.limits ?? null,
   })
 }

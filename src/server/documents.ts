@@ -31,10 +31,12 @@ export interface DocumentsOptions {
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+  /** True if application processes read the documents; absent for false. */
+  readonly isShared?: boolean
 }
 
 export interface RootDocumentsOptions
-  extends Pick<DocumentsOptions, 'database' | 'system' | 'log' | 'metrics'> {
+  extends Pick<DocumentsOptions, 'database' | 'system' | 'log' | 'metrics' | 'isShared'> {
   readonly root: ProductRoot
   /** Null accepts no loss of documents. */
   readonly acceptedLoss: AcceptedLoss | null
@@ -51,14 +53,14 @@ export interface RootDocuments {
  * what `openDocuments` throws, and SERVER_DOCUMENTS_OLDER if the documents have lost commits.
  */
 export async function openRootDocuments(options: RootDocumentsOptions): Promise<RootDocuments> {
-  const { root, database, acceptedLoss, system, log, metrics } = options
+  const { root, database, acceptedLoss, isShared = false, system, log, metrics } = options
   const rootPath = root.path
   const { environmentId } = root.descriptor
   const mayHoldDocuments = root.control.read(
     (reader) => hasReleases(reader) || readDocumentsSequence(reader) > 0,
   )
   const which = { rootPath, environmentId, mayHoldDocuments, database }
-  const store = await openDocuments({ ...which, system, log, metrics })
+  const store = await openDocuments({ ...which, isShared, system, log, metrics })
   try {
     const watermark = new DocumentsWatermark({ system, log, root, store })
     watermark.requireNewest(acceptedLoss)
@@ -82,6 +84,7 @@ const ID = /^[A-Za-z0-9_-]{22}$/
  */
 export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
   const { rootPath, environmentId, mayHoldDocuments, database, system, log, metrics } = options
+  const { isShared = false } = options
   const databaseId = readDatabaseId(rootPath)
   const file = join(rootPath, DOCUMENTS_FILE)
   if (mayHoldDocuments && databaseId === null && isAbsentOrEmpty(file)) {
@@ -92,7 +95,7 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
     )
   }
   requireConfigured({ file, databaseId, database })
-  if (database === null) return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments })
+  if (database === null) return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments, isShared })
   const store = await openPostgresDocuments({
     url: database.url,
     environmentId,

@@ -28,6 +28,8 @@ export interface EnvironmentLogs {
   readonly logs: Logs
   /** Adds the Project and the Environment to each record, and writes to the Environment's log. */
   readonly log: Logger
+  /** Adds the JSON of records that another process of the server has made. */
+  readonly addRecords: (records: readonly string[]) => void
   /** Values that are redacted in every record. */
   readonly redaction: SecretRedaction
   close(): Promise<void>
@@ -99,6 +101,10 @@ export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
     logs,
     log,
     redaction,
+    addRecords: (records) => {
+      logRecordsStored.add(records.length)
+      for (const record of records) store.add(record)
+    },
     async close() {
       logs.endFollowers()
       await store.close()

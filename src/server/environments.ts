@@ -1,5 +1,6 @@
 /** Opens the Product Environment of a server: root, documents, engine and rules. */
 
+import type { DocumentStore } from '../documents/store.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
@@ -32,12 +33,15 @@ import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
 import { prepareManifests } from '../wire/files/manifest.ts'
+import type { ApplicationProcesses } from './application-processes/application-processes.ts'
 import { openBlobs } from './blobs.ts'
 import { openRootDocuments } from './documents.ts'
 import { openLogs } from './environment-logs.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
 export interface OpenEnvironment {
+  readonly store: DocumentStore
+  readonly addRecords: (records: readonly string[]) => void
   readonly product: Product
   readonly engine: Engine
   readonly releases: ServingHealth
@@ -65,6 +69,8 @@ export interface EnvironmentOptions {
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+  /** Null or absent where the main process answers the application origin alone. */
+  readonly processes?: ApplicationProcesses | null
   /** Null or absent if traces are off. */
   readonly traces?: Traces | null
   /** Receives each resource once it is open, so that a failed start closes it too. */
@@ -77,7 +83,9 @@ export interface EnvironmentOptions {
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
   const { configuration, rootPath, system, metrics, closing } = options
-  const root = await openProductRoot(rootPath, system)
+  const { processes = null } = options
+  const isShared = processes !== null
+  const root = await openProductRoot(rootPath, system, isShared)
   closing.add(() => root.close())
   const { projectId, environmentId } = root.descriptor
   options.traces?.addAttributes({
@@ -97,7 +105,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     metrics,
   })
   closing.add(() => opened.close())
-  const { log, logs, redaction } = opened
+  const { log, logs, redaction, addRecords } = opened
   const starting = startPool(configuration, { system, log, metrics }, closing)
   const live = new LiveConfiguration(root)
   redaction.add(live.secrets())
@@ -106,7 +114,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const tokens = await openTokens(configuration, root, { system, log })
   const database = configuration.product?.database ?? null
   const { acceptedLoss = null } = options
-  const documents = await openRootDocuments({ root, database, acceptedLoss, ...shared })
+  const documents = await openRootDocuments({ root, database, acceptedLoss, isShared, ...shared })
   closing.add(() => documents.close())
   const { store } = documents
   // Runs while the first runner starts, which takes longer.
@@ -125,6 +133,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     configuration: live,
     ...shared,
     ...traced,
+    onDurable: processes === null ? undefined : processes.committed.bind(processes),
     issueGuest: ((request) => tokens.issueGuest(request)) satisfies IssueGuest,
   }
   const buckets = new StoredBuckets(root.control, root.descriptor)
@@ -137,7 +146,12 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => files.close())
   const auditSink = loggedAudit(options.auditSink, log)
   const rules = { configuration: live, auditSink, cronsChannel: options.cronsChannel }
-  const product = openProduct({ system, log, root, engine, ...rules })
+  if (processes !== null) {
+    root.control.onCommit(() => processes.controlChanged(root.control.changes))
+  }
+  const served = processes === null ? engine : warmEverywhere(engine, processes)
+  const onServed = processes === null ? undefined : processes.servedChanged.bind(processes)
+  const product = openProduct({ system, log, root, engine: served, onServed, ...rules })
   closing.add(() => stopProduct(product))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
   await product.heldAudits.resolve(
@@ -150,7 +164,20 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
   const releases = new ServingHealth({ ...product, log })
-  return { product, engine, releases, files, objects, logs, tokens, log, keyUsage, rejections }
+  const parts = { product, engine, store, releases, files, objects, logs, addRecords }
+  return { ...parts, tokens, log, keyUsage, rejections }
+}
+
+/** A Release is warm once every application process is able to call it at once. */
+function warmEverywhere(engine: Engine, processes: ApplicationProcesses): Engine {
+  return {
+    ...engine,
+    isWarm: (release) => engine.isWarm(release) && processes.isWarm(release.releaseId),
+    warm: async (release) => {
+      await engine.warm(release)
+      await processes.warm(release.releaseId)
+    },
+  }
 }
 
 async function openTokens(
@@ -183,7 +210,7 @@ const OBJECT_UPLOADS_MAX = 16
 /** Returns the parts of an open Environment that its management routes use. */
 export function environmentApp(
   { product, engine, releases, logs, files, objects }: OpenEnvironment,
-  application: ApplicationOrigin,
+  application: Pick<ApplicationOrigin, 'health'>,
   metrics: Metrics,
 ): EnvironmentApp {
   return {

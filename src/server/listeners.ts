@@ -26,7 +26,10 @@ export interface ListenerApp {
 
 export interface ListenOptions {
   readonly surface: Surface
-  readonly listen: Listener
+  /** An address, or the path of a Unix socket that processes of this server use. */
+  readonly listen: Listener | { readonly socketPath: string }
+  /** True if other processes of this server listen on the address too; absent for false. */
+  readonly sharesPort?: boolean
   readonly app: ListenerApp
   readonly codes: SurfaceCodes
   readonly system: System
@@ -46,6 +49,8 @@ export interface OpenListener {
    * flight.
    */
   drain(): Promise<void>
+  /** Accepts no further connection. */
+  stopListening(): void
   /** Stops listening and cuts every connection. */
   cut(): void
 }
@@ -77,7 +82,7 @@ const SLASH = 0x2f
 
 /** Opens the address. Throws SERVER_LISTEN_FAILED. */
 export function openListener(options: ListenOptions): OpenListener {
-  const { listen, app, codes, system, surface, tlsTerminated } = options
+  const { listen, app, codes, system, surface, tlsTerminated, sharesPort = false } = options
   let warnsOfProxy = !tlsTerminated
   let isDraining = false
   /** The last valid Host, so that the next request with the same one is not checked again. */
@@ -86,14 +91,10 @@ export function openListener(options: ListenOptions): OpenListener {
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
   const server = bind(surface, () =>
     Bun.serve<SocketSession>({
-      hostname: listen.host,
-      port: listen.port,
+      ...addressOf(listen, sharesPort),
       idleTimeout: IDLE_SECONDS,
       maxRequestBodySize: BODY_BYTES_MAX,
       development: false,
-      // Without `development` this runtime shares the port by default: two servers of one user
-      // would each get a part of the connections.
-      reusePort: false,
       websocket: SOCKETS,
       fetch: (request, server) => {
         const host = request.headers.get('host')
@@ -120,14 +121,34 @@ export function openListener(options: ListenOptions): OpenListener {
   )
   return {
     surface,
-    address: formatListener({ host: listen.host, port: server.port! }),
+    address:
+      'host' in listen
+        ? formatListener({ host: listen.host, port: server.port! })
+        : 'a Unix socket',
     inFlight: () => server.pendingRequests,
     drain: async () => {
       isDraining = true
       while (server.pendingRequests > 0) await Bun.sleep(DRAIN_POLL_MILLIS)
     },
+    stopListening: () => void server.stop(false),
     cut: () => void server.stop(true),
   }
+}
+
+/**
+ * Returns the options of the address. The runtime shares a port by default, so that two servers of
+ * one user would each get a part of the connections.
+ */
+function addressOf(listen: ListenOptions['listen'], sharesPort: boolean): BoundAddress {
+  if ('host' in listen) return { hostname: listen.host, port: listen.port, reusePort: sharesPort }
+  // The types of the runtime know either form, but not a choice of both.
+  return { unix: listen.socketPath } as unknown as BoundAddress
+}
+
+interface BoundAddress {
+  readonly hostname: string
+  readonly port: number
+  readonly reusePort: boolean
 }
 
 /**

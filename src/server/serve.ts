@@ -7,6 +7,7 @@
 import { allowOrigin } from '../http/application/browser-origins.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { type RequestCounts, requestCounts } from '../http/request-counts.ts'
+import { parseListener } from '../settings/addresses.ts'
 import { parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { realSystem, type System } from '../system/system.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
@@ -64,13 +65,21 @@ export async function run(
     closing.add(() => close(listeners))
     listen(context, listeners)
     const { openServer } = await import('./composition.ts')
-    const apps = await openServer({ ...context, acceptedLoss: acceptedLoss(args), closing })
+    const application = listeners.find(({ surface }) => surface === 'application')
+    const apps = await openServer({
+      ...context,
+      acceptedLoss: acceptedLoss(args),
+      applicationAddress: application === undefined ? null : parseListener(application.address),
+      closing,
+    })
     closing.add(() => drain(listeners, DRAIN_MILLIS, () => apps.drainWork()))
     // Closed before the requests drain: spreading the reconnections of many clients takes seconds,
     // in which calls are still served.
-    closing.add(() => apps.application?.drain())
+    closing.add(() => apps.drainApplication())
     closing.add(() => apps.endStreams())
     for (const { surface, admission } of listeners) admission.open(apps[surface]!)
+    // From now on new connections arrive at the application processes.
+    if (apps.hasProcesses) application?.stopListening()
     log.info('server.ready', { message: `svc-server ${BUILD_VERSION} is ready.` })
     const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
@@ -98,8 +107,11 @@ function listen(context: ServerContext, listeners: AdmittingListener[]): void {
   listeners.push(openAdmitting(context, 'management', management))
   const { applicationListen } = product ?? {}
   if (applicationListen) {
-    const application = { listen: applicationListen, tlsTerminated: true }
-    listeners.push(openAdmitting(context, 'application', application))
+    const address = { listen: applicationListen, tlsTerminated: true }
+    const sharesPort = product!.applicationProcesses > 1
+    // A shared port would not tell that another server listens on it.
+    if (sharesPort) openAdmitting(context, 'application', address).cut()
+    listeners.push(openAdmitting(context, 'application', { ...address, sharesPort }))
   }
   for (const { surface, address, inFlight } of listeners) {
     context.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
@@ -121,7 +133,7 @@ const ORIGINS = {
 function openAdmitting(
   { configuration, system, log, counts }: ServerContext,
   surface: Surface,
-  bound: Pick<ListenOptions, 'listen' | 'tlsTerminated'>,
+  bound: Pick<ListenOptions, 'listen' | 'tlsTerminated' | 'sharesPort'>,
 ): AdmittingListener {
   const { codes, probes } = ORIGINS[surface]
   const allowedOrigins = new Set(configuration.product?.allowedOrigins)

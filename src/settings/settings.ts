@@ -96,6 +96,8 @@ export interface ManagedSource {
 
 export interface ProductSettings {
   readonly root: string
+  /** Processes that answer the application origin; 1 for the main process alone. */
+  readonly applicationProcesses: number
   /** Always behind a trusted proxy that ends TLS. */
   readonly applicationListen: Listener | null
   /** The host, without a port, at whose root the application listener answers S3 clients. */
@@ -127,6 +129,7 @@ const ORIGIN_RULE =
   'an origin as browsers send it, such as https://app.example.com: lower case, an international ' +
   'name in its xn-- form, no wildcard, path, trailing slash or default port, and no blanks between'
 const ACTION_NETWORKS_MAX = 64
+const PROCESSES = { min: 1, max: 64, unit: '' }
 /** Shorter tokens could be guessed. */
 const MANAGED_TOKEN_BYTES_MIN = 32
 /** It travels in one header, whose limit is 16 KiB. */
@@ -286,7 +289,12 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
     const jwtProviders =
       authConfigPath === null ? [] : readJwtProviders(`${root}/${authConfigPath}`)
     const lists = { allowedOrigins: origins ?? [], actionNetworks: networks ?? [], jwtProviders }
-    return { root, applicationListen, s3Host, database, storage, ...lists }
+    const applicationProcesses = wholeNumber(
+      environment,
+      'SERVICE_APPLICATION_PROCESSES',
+      PROCESSES,
+    )
+    return { root, applicationListen, applicationProcesses, s3Host, database, storage, ...lists }
   }
   if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)

@@ -204,6 +204,16 @@ export const VARIABLES = [
     description: 'Secret of the access key for that store',
   },
   {
+    name: 'SERVICE_APPLICATION_PROCESSES',
+    required: 'no',
+    secret: false,
+    file: false,
+    default: '1',
+    description:
+      'Processes that answer the application address and execute Queries, 1 to 64; 1 is the main ' +
+      'process alone',
+  },
+  {
     name: 'SERVICE_REQUEST_MEMORY_MIB',
     required: 'no',
     secret: false,

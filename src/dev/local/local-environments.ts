@@ -95,6 +95,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
       realtime: readRealtime({}),
       transfers,
       s3Host: null,
+      sharedLimits: null,
       allowedOrigins: { has: (origin) => isOfMachine(origin, options.networkAddresses) },
       counts: requestCounts(metrics, 'application'),
     },
@@ -118,6 +119,7 @@ function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): Environment
     product: {
       root: rootPath,
       applicationListen: null,
+      applicationProcesses: 1,
       s3Host: null,
       database: null,
       allowedOrigins: [],

@@ -1,0 +1,295 @@
+/**
+ * An application process: it answers the application origin on an address that it shares with the
+ * others, executes Queries over its own reads of the documents, and passes Mutations, Actions and
+ * transfers of files to the main process, which started it.
+ */
+import { join } from 'node:path'
+import type { FollowedDocuments } from '../../documents/followed-documents.ts'
+import { followPostgresDocuments } from '../../documents/postgres/followed-store.ts'
+import { followSqliteDocuments } from '../../documents/sqlite/followed-store.ts'
+import { createReadingEngine, type ReadingEngine } from '../../engine/create-reading-engine.ts'
+import { createRunnerPool } from '../../engine/runners/runner-pool.ts'
+import { Fault } from '../../errors/fault.ts'
+import { QueryEnvelopes } from '../../http/application/call-envelopes.ts'
+import type { Gateway } from '../../http/application/gateway.ts'
+import { KeyUsage } from '../../http/application/key-usage.ts'
+import { mountApplication } from '../../http/application/mount.ts'
+import { Realtime } from '../../http/application/realtime/realtime.ts'
+import { APPLICATION_CODES } from '../../http/errors.ts'
+import { applicationLimits } from '../../http/rate-limits.ts'
+import { RejectionLog } from '../../http/rejection-log.ts'
+import { requestCounts } from '../../http/request-counts.ts'
+import { Transfers } from '../../http/transfers/transfers.ts'
+import { LiveConfiguration } from '../../product/configuration/live-configuration.ts'
+import { functionStorage } from '../../product/files/function-storage.ts'
+import type { FilePorts } from '../../product/files/ports.ts'
+import { FollowedProduct } from '../../product/followed-product.ts'
+import { openJwtProviders } from '../../product/functional-tokens/providers.ts'
+import { FunctionalTokens } from '../../product/functional-tokens/tokens.ts'
+import { SecretRedaction } from '../../product/logs/secret-redaction.ts'
+import { resolveTarget, unservedReason } from '../../product/serving/target-resolution.ts'
+import { runnerCommand } from '../../runner/command.ts'
+import { runnerSpawner } from '../../runner/processes.ts'
+import { Cursors } from '../../storage/cursors.ts'
+import { DOCUMENTS_FILE, followProductRoot, type ProductRoot } from '../../storage/root.ts'
+import { mapSharedMemory } from '../../system/shared-memory.ts'
+import { realSystem, type System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import { watchProcess } from '../../telemetry/metrics/process.ts'
+import type { Traces } from '../../telemetry/traces/spans.ts'
+import { Secret } from '../../value/secret.ts'
+import { BUILD_VERSION } from '../../value/version.ts'
+import { prepareManifests } from '../../wire/files/manifest.ts'
+import type { ServerIo } from '../io.ts'
+import { openListener } from '../listeners.ts'
+import { Channel } from './channel.ts'
+import { currentApp } from './current-app.ts'
+import { Follower } from './follower.ts'
+import type { ApplicationSide, MainSide, StartMessage } from './messages.ts'
+import { processLog } from './process-log.ts'
+import { remoteCalls } from './remote-calls.ts'
+
+/** Time limit for requests in flight after `drain`. */
+const DRAIN_MILLIS = 15_000
+const STATUS_MILLIS = 1_000
+const READ_CONNECTIONS = 4
+const MIB = 1024 * 1024
+
+type ToMain = Channel<ApplicationSide, MainSide>
+
+/** Runs until the main process stops it or ends. */
+export async function runApplicationProcess(io: ServerIo): Promise<void> {
+  // The main process decides when to stop: a terminal sends its signals to the whole group.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
+  const started = Promise.withResolvers<StartMessage>()
+  const drained = Promise.withResolvers<void>()
+  const follower = new Follower()
+  const channel: ToMain = new Channel<ApplicationSide, MainSide>({
+    send: (envelopes) => void process.send!(envelopes),
+    onMessage: (message) => {
+      if (message.kind === 'start') started.resolve(message.start)
+      else if (message.kind === 'drain') drained.resolve()
+      else follower.note(message)
+    },
+    onRequest: ({ releaseId }) => follower.warm(releaseId),
+    onReceived: () => follower.received(),
+    lost: () => new Fault('RESULT_UNCERTAIN', { detail: 'the main process has ended' }),
+  })
+  process.on('message', (envelopes: readonly unknown[]) => channel.receive(envelopes))
+  process.on('disconnect', () => process.exit(1))
+  const application = await open(await started.promise, channel, follower, io)
+  channel.post({ kind: 'ready' })
+  await drained.promise
+  await application.drain()
+  // Its callback is called once the messages before it are sent too.
+  await new Promise((resolve) => process.send!([], undefined, undefined, resolve))
+  process.exit(0)
+}
+
+interface OpenApplication {
+  drain(): Promise<void>
+}
+
+/** The log, the metrics and the traces of this process. */
+interface Shared {
+  readonly system: System
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly traces: Traces | null
+}
+
+interface OpenParts {
+  readonly engine: ReadingEngine
+  readonly product: FollowedProduct
+  readonly tokens: FunctionalTokens
+}
+
+async function open(
+  start: StartMessage,
+  channel: ToMain,
+  follower: Follower,
+  io: ServerIo,
+): Promise<OpenApplication> {
+  const root = followProductRoot(start.rootPath)
+  const configuration = new LiveConfiguration(root)
+  const shared = await openShared(start, { root, configuration, channel, io })
+  const store = openDocuments(start, shared.metrics)
+  const parts = await openParts(start, shared, { root, configuration, store, channel })
+  const { engine, product } = parts
+  follower.begin({ start, engine, store, product })
+  const gateway = gatewayOf(start, shared, parts)
+  const { metrics } = shared
+  const origin = mountApplication(gateway, new Realtime(gateway, start.realtime, metrics))
+  await product.serving.whenIdle()
+  await follower.current()
+  const listener = openListener({
+    ...shared,
+    surface: 'application',
+    listen: start.listen,
+    sharesPort: true,
+    tlsTerminated: true,
+    app: currentApp(origin, follower, start),
+    codes: APPLICATION_CODES,
+  })
+  metrics.addSource(() => ({ applicationRequestsInFlight: listener.inFlight() }))
+  const report = () => {
+    channel.post({ kind: 'status', realtime: origin.health(), metrics: metrics.own() })
+  }
+  const timer = setInterval(report, STATUS_MILLIS)
+  report()
+  return {
+    async drain() {
+      // Spreading the reconnections of many clients takes seconds, in which calls are still served.
+      await origin.drain()
+      listener.stopListening()
+      const cut = setTimeout(() => listener.cut(), DRAIN_MILLIS)
+      await listener.drain()
+      clearTimeout(cut)
+      clearInterval(timer)
+      gateway.keyUsage.stop()
+      await product.close()
+      await engine.close()
+      await shared.traces?.close()
+      report()
+      await channel.sent()
+    },
+  }
+}
+
+interface LogSources {
+  readonly root: ProductRoot
+  readonly configuration: LiveConfiguration
+  readonly channel: ToMain
+  readonly io: ServerIo
+}
+
+async function openShared(
+  start: StartMessage,
+  { root, configuration, channel, io }: LogSources,
+): Promise<Shared> {
+  const system = realSystem()
+  const metrics = new Metrics(system)
+  watchProcess(metrics, system)
+  const redaction = new SecretRedaction()
+  redaction.add(configuration.secrets())
+  configuration.onChange(() => redaction.add(configuration.secrets()))
+  const log = processLog({ root, redaction, system, metrics, channel, io })
+  process.on('uncaughtException', (error) => log.error('server.uncaught', { error }))
+  process.on('unhandledRejection', (error) => log.error('server.uncaught', { error }))
+  const traces = await openTraces(start, { system, log, metrics })
+  return { system, log, metrics, traces }
+}
+
+interface PartSources {
+  readonly root: ProductRoot
+  readonly configuration: LiveConfiguration
+  readonly store: FollowedDocuments
+  readonly channel: ToMain
+}
+
+async function openParts(
+  start: StartMessage,
+  shared: Shared,
+  { root, configuration, store, channel }: PartSources,
+): Promise<OpenParts> {
+  const { system, log } = shared
+  const pool = createRunnerPool({ ...shared, spawn: runnerSpawner(runnerCommand()) })
+  const starting = pool.start({ sandbox: start.sandbox })
+  // Runs while the first runner starts, which takes longer.
+  prepareManifests()
+  const { jwtProviders } = start
+  const providers = await openJwtProviders({ providers: jwtProviders, control: null, system, log })
+  const { keyring, descriptor } = root
+  const { environmentId } = descriptor
+  const tokens = new FunctionalTokens({ providers, keyring, environmentId, system })
+  await starting
+  const engine = createReadingEngine({
+    ...shared,
+    store,
+    pool,
+    configuration,
+    cursors: new Cursors(keyring),
+    issueGuest: (request) => tokens.issueGuest(request),
+    // Queries sign downloads, which needs the keyring alone.
+    storage: functionStorage(() => ({ keyring }) as FilePorts),
+    remote: remoteCalls(channel),
+    prepareRemotely: ({ releaseId }) => channel.ask({ kind: 'prepare', releaseId }),
+  })
+  const product = new FollowedProduct({
+    system,
+    log,
+    root,
+    engine,
+    configuration,
+    writeUses: (uses) => channel.post({ kind: 'keyUses', uses }),
+  })
+  return { engine, product, tokens }
+}
+
+function gatewayOf(
+  { allowedOrigins, s3Host, memory, limitsPath }: StartMessage,
+  { system, log, metrics, traces }: Shared,
+  { engine, product, tokens }: OpenParts,
+): Gateway {
+  return {
+    system,
+    log,
+    engine,
+    tokens,
+    traces,
+    keyUsage: new KeyUsage(log),
+    rejections: new RejectionLog(log),
+    transfers: new Transfers(system, {
+      unfinishedBodyBytesMax: memory.requestMib * MIB,
+      unsentAnswerBytesMax: memory.responseMib * MIB,
+    }),
+    counts: requestCounts(metrics, 'application'),
+    allowedOrigins: new Set(allowedOrigins),
+    s3Host,
+    envelopes: new QueryEnvelopes(),
+    limits: applicationLimits(system, mapSharedMemory(limitsPath)),
+    // The main process answers the requests that need these two.
+    get files(): never {
+      throw notHere()
+    },
+    get workspaces(): never {
+      throw notHere()
+    },
+    authenticateKey: (key) => product.keys.authenticate(key),
+    explainKey: (key) => product.keys.explain(key),
+    resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),
+    revision: () => product.root.control.changes + product.serving.changes,
+    unservedReason: () => unservedReason(product),
+    canServe: () => product.serving.canServe(),
+  }
+}
+
+function notHere(): Error {
+  return new Error('the main process answers this request')
+}
+
+function openDocuments(start: StartMessage, metrics: Metrics): FollowedDocuments {
+  const { databaseUrl, latestSequence, schema } = start
+  if (databaseUrl === null) {
+    const path = join(start.rootPath, DOCUMENTS_FILE)
+    return followSqliteDocuments(path, { latestSequence, schema })
+  }
+  return followPostgresDocuments({
+    url: new Secret(databaseUrl),
+    connectionsMax: READ_CONNECTIONS,
+    latestSequence,
+    schema,
+    onConnectionLost: () => metrics.counters.documentConnectionsLost.add(),
+  })
+}
+
+async function openTraces(
+  { traces }: StartMessage,
+  shared: { readonly system: System; readonly log: Logger; readonly metrics: Metrics },
+): Promise<Traces | null> {
+  if (traces === null) return null
+  const { openTraces: openExport } = await import('../../telemetry/traces/open-telemetry.ts')
+  const headers = traces.headers.map(({ name, value }) => ({ name, value: new Secret(value) }))
+  return openExport({ ...traces, headers, version: BUILD_VERSION, ...shared })
+}

@@ -1,0 +1,105 @@
+/** The messages between the main process and an application process, in both directions. */
+import type { StoreSchema } from '../../documents/store.ts'
+import type { CommitWrites } from '../../engine/commits/read-set.ts'
+import type { InvocationContext } from '../../engine/invocations/invocation.ts'
+import type { ComponentHealth } from '../../engine/usage/health.ts'
+import type { KeyUses } from '../../product/application-clients/key-verification.ts'
+import type { ServedTargets } from '../../product/serving/serving.ts'
+import type { Listener } from '../../settings/addresses.ts'
+import type { RealtimeSettings } from '../../settings/realtime.ts'
+import type { MemorySettings } from '../../settings/settings.ts'
+import type { TraceSettings } from '../../settings/traces.ts'
+import type { ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
+import type { Principal } from '../../value/identities.ts'
+import type { ReleaseId } from '../../value/ids.ts'
+import type { JwtProvider } from '../../value/jwt-providers.ts'
+
+/** Settings of traces, with the texts of their secret headers. */
+export interface SentTraces extends Omit<TraceSettings, 'headers'> {
+  readonly headers: readonly { readonly name: string; readonly value: string }[]
+}
+
+/** The settings and the state that an application process starts with. It has secrets as texts. */
+export interface StartMessage {
+  readonly rootPath: string
+  /** The address to listen on, which all application processes share. */
+  readonly listen: Listener
+  readonly countersPath: string
+  /** The memory in which all processes keep the rate limits of the application origin. */
+  readonly limitsPath: string
+  /** The Unix socket on which the main process answers what it alone can. */
+  readonly originPath: string
+  readonly databaseUrl: string | null
+  readonly jwtProviders: readonly JwtProvider[]
+  readonly allowedOrigins: readonly string[]
+  readonly s3Host: string | null
+  readonly sandbox: 'preferred' | 'required'
+  readonly memory: MemorySettings
+  readonly realtime: RealtimeSettings
+  readonly traces: SentTraces | null
+  /** The newest sequence and the schema that the following messages continue. */
+  readonly latestSequence: number
+  readonly schema: StoreSchema
+}
+
+/** Documents and index keys of a commit, in the order of durable sequences. */
+export type FollowedCommit = readonly [
+  sequence: number,
+  writes: Pick<CommitWrites, 'documents' | 'keys'>,
+]
+
+export interface MainSide {
+  readonly message:
+    | { readonly kind: 'start'; readonly start: StartMessage }
+    | { readonly kind: 'commit'; readonly commit: FollowedCommit }
+    | { readonly kind: 'schema'; readonly schema: StoreSchema }
+    | { readonly kind: 'control'; readonly changes: number }
+    /** The main process serves this since its last change. */
+    | { readonly kind: 'served'; readonly changes: number; readonly served: ServedTargets }
+    | { readonly kind: 'drain' }
+  readonly request: { readonly kind: 'warm'; readonly releaseId: ReleaseId }
+}
+
+/** A call that the main process executes. */
+export interface SentCall {
+  readonly releaseId: ReleaseId
+  readonly function: string
+  /** Stored JSON. */
+  readonly arguments: string
+  readonly principal: Principal | null
+  readonly context: InvocationContext
+  /** Headers that continue the trace of the call; empty where nothing is traced. */
+  readonly traceHeaders: readonly (readonly [name: string, value: string])[]
+}
+
+/** The operation that a Mutation is. */
+export interface SentOperation {
+  readonly operationId: string
+  readonly target: string
+  readonly caller: string
+}
+
+export interface ApplicationSide {
+  readonly message: /** It listens. */
+    | { readonly kind: 'ready' }
+    | { readonly kind: 'keyUses'; readonly uses: KeyUses }
+    /** JSON of records of the Environment's log. */
+    | { readonly kind: 'log'; readonly records: readonly string[] }
+    | {
+        readonly kind: 'status'
+        readonly realtime: ComponentHealth
+        readonly metrics: ProcessMetrics
+      }
+  readonly request:
+    | { readonly kind: 'mutation'; readonly call: SentCall; readonly operation: SentOperation }
+    | { readonly kind: 'action'; readonly call: SentCall }
+    | {
+        readonly kind: 'replay'
+        readonly operationId: string
+        readonly target: string
+        readonly function: string
+        readonly arguments: string
+        readonly callers: readonly string[]
+      }
+    | { readonly kind: 'prepare'; readonly releaseId: ReleaseId }
+}
