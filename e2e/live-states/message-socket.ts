@@ -33,6 +33,11 @@ export class MessageSocket {
     this.#socket.write(handshake(host, {}))
   }
 
+  /** The port of this end of the connection. */
+  get localPort(): number {
+    return this.#socket.localPort!
+  }
+
   send(message: object): void {
     if (!this.#isUpgraded) {
       this.#waiting.push(message)

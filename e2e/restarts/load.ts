@@ -40,14 +40,17 @@ export class Load {
   readonly #perSecond: number
   #sent = 0
 
-  /** Sends `perSecond` calls a second, every other one a Mutation, regardless of their results. */
-  constructor(app: Application, perSecond: number) {
+  /**
+   * Sends `perSecond` calls a second, every other one a Mutation, regardless of their results.
+   * `first` is an even number: no other load of the application may have it or a greater one.
+   */
+  constructor(app: Application, perSecond: number, first = 0) {
     this.#app = app
     this.#perSecond = perSecond
     const startedAt = performance.now()
     this.#timer = setInterval(() => {
       const due = ((performance.now() - startedAt) * perSecond) / 1_000
-      while (this.#sent < due) this.#send(this.#sent++)
+      while (this.#sent < due) this.#send(first + this.#sent++)
     }, TICK_MS)
   }
 

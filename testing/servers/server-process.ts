@@ -24,6 +24,12 @@ export interface ServerOptions {
   readonly onLine?: (line: string) => void
 }
 
+/**
+ * Number of application processes of every server that a test starts with an application listener
+ * and without a number of its own: `SVC_TEST_APPLICATION_PROCESSES=2 npm run test:e2e`.
+ */
+const TEST_PROCESSES = process.env.SVC_TEST_APPLICATION_PROCESSES
+
 /** Time limit of a start: less than that of a test, so that a failure shows the output. */
 const START_TIMEOUT_MS = 60_000
 
@@ -32,7 +38,7 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
   const supervised = superviseProcess([options.executable, 'serve', ...(options.args ?? [])], {
     signal: 'TERM',
     directory: options.directory,
-    environment: options.environment,
+    environment: withProcesses(options.environment),
   })
   const printed = new Printed(supervised)
   const origins = new Map<string, string>()
@@ -68,6 +74,11 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
     stop: supervised.stop,
     kill: supervised.kill,
   }
+}
+
+function withProcesses(environment: ServerOptions['environment']): ServerOptions['environment'] {
+  if (!TEST_PROCESSES || environment.SERVICE_APPLICATION_LISTEN === undefined) return environment
+  return { SERVICE_APPLICATION_PROCESSES: TEST_PROCESSES, ...environment }
 }
 
 /**
