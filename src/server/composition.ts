@@ -16,6 +16,7 @@ import { readLinkable } from '../product/environments/environments.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { Listener } from '../settings/addresses.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import { writePublishedKeySet } from '../storage/control/published-keys.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -152,6 +153,13 @@ async function startProcesses(
     store,
     load: (releaseId) => product.releases.peek(releaseId) ?? product.releases.load(releaseId),
     writeUses: (uses) => product.keys.writeUses(uses),
+    writeKeySet: (publisher, keySet) => {
+      try {
+        product.root.control.transaction((tx) => writePublishedKeySet(tx, publisher, keySet))
+      } catch (error) {
+        log.warn('keys.not_stored', { error })
+      }
+    },
     addRecords,
     start: {
       rootPath: root,

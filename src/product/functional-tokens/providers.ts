@@ -18,6 +18,7 @@ import type { ControlDatabase } from '../../storage/control/database.ts'
 import {
   findPublishedKeySet,
   type KeyPublisher,
+  type PublishedKeySet,
   retainPublishedKeySets,
   writePublishedKeySet,
 } from '../../storage/control/published-keys.ts'
@@ -29,12 +30,17 @@ import type { ClaimPath, JwtProvider } from '../../value/jwt-providers.ts'
 import { isJsonObject, type Json, type JsonObject } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 
+/** Stores the newest key set of a publisher. */
+export type WriteKeySet = (publisher: KeyPublisher, keySet: PublishedKeySet) => void
+
 export interface ProvidersOptions {
   readonly providers: readonly JwtProvider[]
   readonly system: Pick<System, 'nowMillis' | 'monotonicMillis'>
   readonly log: Logger
   /** Stores published keys across restarts; null keeps them in memory only. */
   readonly control: ControlDatabase | null
+  /** Stores keys; absent in the process that owns the control database. */
+  readonly writeKeySet?: WriteKeySet
   /** Replaced by tests. */
   readonly network?: Network
 }
@@ -62,8 +68,10 @@ export interface VerifiedJwt {
  * needs them. Throws SERVER_CONFIGURATION_INVALID if a key set of the descriptor has no usable key.
  */
 export async function openJwtProviders(options: ProvidersOptions): Promise<JwtProviders> {
-  const { providers, control } = options
-  control?.transaction((tx) => retainPublishedKeySets(tx, providers.flatMap(publisherOf)))
+  const { providers, control, writeKeySet } = options
+  if (writeKeySet === undefined) {
+    control?.transaction((tx) => retainPublishedKeySets(tx, providers.flatMap(publisherOf)))
+  }
   const trusted = new Map<string, Trusted>()
   for (const provider of providers) {
     trusted.set(provider.issuer, { provider, keys: await openKeys(provider, options) })
@@ -77,7 +85,7 @@ function publisherOf({ issuer, keys }: JwtProvider): readonly KeyPublisher[] {
 
 async function openKeys(
   provider: JwtProvider,
-  { system, log, control, network }: ProvidersOptions,
+  { system, log, control, writeKeySet, network }: ProvidersOptions,
 ): Promise<Trusted['keys']> {
   const fixed = await readFixedKeys(provider)
   if (fixed !== null) {
@@ -92,7 +100,7 @@ async function openKeys(
     allowLoopbackHttp: true,
     locate: async () => uri,
     unavailable: 'UNAVAILABLE',
-    store: control === null ? null : keySetStore(control, { issuer, uri }),
+    store: control === null ? null : keySetStore(control, { issuer, uri }, writeKeySet),
     system,
     log,
     network,
@@ -101,7 +109,12 @@ async function openKeys(
   return published
 }
 
-function keySetStore(control: ControlDatabase, publisher: KeyPublisher): KeySetStore {
+function keySetStore(
+  control: ControlDatabase,
+  publisher: KeyPublisher,
+  writeKeySet: WriteKeySet = (of, keySet) =>
+    control.transaction((tx) => writePublishedKeySet(tx, of, keySet)),
+): KeySetStore {
   return {
     read() {
       const found = control.read((reader) => findPublishedKeySet(reader, publisher))
@@ -111,9 +124,7 @@ function keySetStore(control: ControlDatabase, publisher: KeyPublisher): KeySetS
     },
     write({ document, fetchedAtMillis }) {
       const fetchedAtMicros = BigInt(fetchedAtMillis) * 1000n
-      control.transaction((tx) => {
-        writePublishedKeySet(tx, publisher, { document, fetchedAtMicros })
-      })
+      writeKeySet(publisher, { document, fetchedAtMicros })
     },
   }
 }

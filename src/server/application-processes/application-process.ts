@@ -199,7 +199,13 @@ async function openParts(
   // Runs while the first runner starts, which takes longer.
   prepareManifests()
   const { jwtProviders } = start
-  const providers = await openJwtProviders({ providers: jwtProviders, control: null, system, log })
+  const providers = await openJwtProviders({
+    providers: jwtProviders,
+    control: root.control,
+    writeKeySet: (publisher, keySet) => channel.post({ kind: 'keySet', publisher, keySet }),
+    system,
+    log,
+  })
   const { keyring, descriptor } = root
   const { environmentId } = descriptor
   const tokens = new FunctionalTokens({ providers, keyring, environmentId, system })

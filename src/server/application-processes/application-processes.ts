@@ -14,6 +14,7 @@ import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { Fault } from '../../errors/fault.ts'
 import { SHARED_LIMITS_BYTES } from '../../http/rate-limits.ts'
 import type { KeyUses } from '../../product/application-clients/key-verification.ts'
+import type { WriteKeySet } from '../../product/functional-tokens/providers.ts'
 import type { ServedTargets } from '../../product/serving/serving.ts'
 import { ownCommand } from '../../runner/command.ts'
 import { createSharedMemory } from '../../system/shared-memory.ts'
@@ -49,6 +50,8 @@ export interface ServedParts {
   readonly store: DocumentStore
   readonly load: (releaseId: ReleaseId) => Release | Promise<Release>
   readonly writeUses: (uses: KeyUses) => void
+  /** Must not throw. */
+  readonly writeKeySet: WriteKeySet
   readonly addRecords: (records: readonly string[]) => void
   readonly start: Omit<
     StartMessage,
@@ -250,6 +253,9 @@ export class ApplicationProcesses {
         break
       case 'keyUses':
         parts.writeUses(message.uses)
+        break
+      case 'keySet':
+        parts.writeKeySet(message.publisher, message.keySet)
         break
       case 'log':
         parts.addRecords(message.records)

@@ -9,6 +9,7 @@ import type { Listener } from '../../settings/addresses.ts'
 import type { RealtimeSettings } from '../../settings/realtime.ts'
 import type { MemorySettings } from '../../settings/settings.ts'
 import type { TraceSettings } from '../../settings/traces.ts'
+import type { KeyPublisher, PublishedKeySet } from '../../storage/control/published-keys.ts'
 import type { ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'
@@ -83,6 +84,12 @@ export interface ApplicationSide {
   readonly message: /** It listens. */
     | { readonly kind: 'ready' }
     | { readonly kind: 'keyUses'; readonly uses: KeyUses }
+    /** Keys that a JWT provider publishes. */
+    | {
+        readonly kind: 'keySet'
+        readonly publisher: KeyPublisher
+        readonly keySet: PublishedKeySet
+      }
     /** JSON of records of the Environment's log. */
     | { readonly kind: 'log'; readonly records: readonly string[] }
     | {
