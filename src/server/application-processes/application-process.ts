@@ -178,6 +178,8 @@ async function openShared(
   process.on('uncaughtException', (error) => log.error('server.uncaught', { error }))
   process.on('unhandledRejection', (error) => log.error('server.uncaught', { error }))
   const traces = await openTraces(start, { system, log, metrics })
+  const { projectId, environmentId } = root.descriptor
+  traces?.addAttributes({ 'svc.project.id': projectId, 'svc.environment.id': environmentId })
   return { system, log, metrics, traces }
 }
 

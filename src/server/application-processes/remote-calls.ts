@@ -6,7 +6,8 @@ import type { QueryRequest } from '../../engine/invocations/requests.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { Span, Traces } from '../../telemetry/traces/spans.ts'
+import { failureEnd } from '../../telemetry/traces/failures.ts'
+import type { Span, SpanEnd, Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -103,6 +104,7 @@ export async function answerCall(
   const definition = release.functions.get(call.function)
   if (definition === undefined) throw new Fault('FUNCTION_NOT_FOUND')
   const trace = traceOf(call)
+  let end: SpanEnd | undefined
   try {
     const requested = {
       release,
@@ -115,8 +117,11 @@ export async function answerCall(
     return await (request.kind === 'mutation'
       ? engine.mutation({ ...requested, ...request.operation })
       : engine.action({ ...requested, signal }))
+  } catch (error) {
+    end = failureEnd(error)
+    throw error
   } finally {
-    trace?.end()
+    trace?.end(end)
   }
 
   function traceOf({ traceHeaders }: SentCall): Span | null {
