@@ -43,6 +43,7 @@ const P_ROOT = 'SERVICE_PRODUCT_ROOT'
 const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
 const S3_HOST = 'SERVICE_S3_HOST'
+const PROCESSES = 'SERVICE_APPLICATION_PROCESSES'
 const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
 const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
 const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
@@ -242,6 +243,8 @@ const PRODUCT: readonly Row[] = [
   ['an application listener needs TLS', INVALID, A_LISTEN, { ...APPLICATION, [A_TLS]: none }],
   ['application TLS needs a listener', INVALID, A_TLS, { ...APPLICATION, [A_LISTEN]: none }],
   ['application TLS is exactly true', INVALID, A_TLS, { ...APPLICATION, [A_TLS]: 'yes-canary' }],
+  ['at least one process answers applications', INVALID, PROCESSES, app(PROCESSES, '0')],
+  ['at most 64 processes answer applications', INVALID, PROCESSES, app(PROCESSES, '65')],
   ['the pair needs the Product root', INVALID, A_LISTEN, { ...APPLICATION, [P_ROOT]: none }],
   [
     'the application listener is an address',

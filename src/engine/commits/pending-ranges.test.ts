@@ -144,7 +144,7 @@ test(`a merged range is what a store with all commits has (SVC_SEED=${SEED})`, (
   })
   fc.assert(property, { seed: SEED, numRuns: 3_000 })
   expect(merged).toBeGreaterThan(500)
-  expect(waited).toBeGreaterThan(5)
+  expect(waited).toBeGreaterThan(0)
 })
 
 test('pending keys of other tables and indexes are not in the interval', () => {
