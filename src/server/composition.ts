@@ -127,6 +127,10 @@ function processesOf(
   return new ApplicationProcesses({ count, system, log, metrics, traces })
 }
 
+const LIMITED =
+  'With several application processes, downloads of files have no Content-Length: ' +
+  'see svc docs operations.'
+
 /** Starts the application processes, and answers what they pass on. */
 async function startProcesses(
   processes: ApplicationProcesses,
@@ -144,6 +148,7 @@ async function startProcesses(
     log,
   })
   closing.add(() => origin.cut())
+  log.warn('server.application_processes_limited', { message: LIMITED })
   const { realtime, memory, sandbox, traces } = configuration
   const { count } = processes
   const share = (total: number) => Math.ceil(total / count)

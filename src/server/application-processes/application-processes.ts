@@ -215,12 +215,15 @@ export class ApplicationProcesses {
       channel.close()
       this.#processes.delete(each)
       if (each.metrics !== null) this.#ended = addedCounts(this.#ended, each.metrics)
-      ready.resolve()
-      if (this.#isStopping) return
+      if (this.#isStopping) {
+        ready.resolve()
+        return
+      }
       const { signalCode: signal, exitCode: code } = child
       const message = 'An application process has ended. It is replaced.'
       log.error('server.application_process_ended', { message, pid: child.pid, signal, code })
-      setTimeout(() => void this.#startOne(parts), each.isReady ? 0 : RESTART_MILLIS)
+      const again = () => void this.#startOne(parts).then(ready.resolve)
+      setTimeout(again, each.isReady ? 0 : RESTART_MILLIS)
     })
     // In this turn of the event loop: this process receives every later commit.
     const { store } = parts
