@@ -42,6 +42,9 @@ export function runtimeHealth(pool: PoolStatistics): HealthStatus {
   return containment !== 'full' || recentBreakdowns >= BREAKDOWNS_MAX ? 'degraded' : 'healthy'
 }
 
+/** The ID of a document that does not exist. The stores read nothing for a text that is no ID. */
+const ABSENT_ID = 'health_00000000000000000000000000'
+
 /** Checks the document store by a read of a document that does not exist, which no cache holds. */
 export class DocumentsHealth {
   readonly #store: DocumentStore
@@ -69,7 +72,7 @@ export class DocumentsHealth {
 
   async #read(): Promise<HealthStatus> {
     try {
-      await this.#store.read('health', this.#store.latestSequence)
+      await this.#store.read(ABSENT_ID, this.#store.latestSequence)
       return 'healthy'
     } catch {
       return 'unavailable'

@@ -94,8 +94,6 @@ export class Metrics {
     for (const other of this.#processes()) {
       addCounts({ counters, histograms }, other)
       addEntries(gauges, other.gauges)
-    }
-    if (gauges.queryCacheHitPercent !== undefined) {
       const { queryCacheHits: hits, queryCacheMisses: misses } = counters
       gauges.queryCacheHitPercent = hits === 0 ? 0 : wholeNumber((100 * hits) / (hits + misses))
     }
