@@ -42,7 +42,7 @@ export function runtimeHealth(pool: PoolStatistics): HealthStatus {
   return containment !== 'full' || recentBreakdowns >= BREAKDOWNS_MAX ? 'degraded' : 'healthy'
 }
 
-/** The ID of a document that does not exist. The stores read nothing for a text that is no ID. */
+/** The ID of a document that does not exist. The stores read nothing for another text. */
 const ABSENT_ID = 'health_00000000000000000000000000'
 
 /** Checks the document store by a read of a document that does not exist, which no cache holds. */

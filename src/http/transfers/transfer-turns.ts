@@ -8,10 +8,10 @@ import type { System } from '../../system/system.ts'
 
 /**
  * A piece takes 0.2 to 1 ms of a core for each MiB to receive, check and write, and as much of
- * another one for the peer. This rate leaves calls most of two cores.
+ * another one for the peer. This is more than half of a gigabit link in each direction.
  * @limit Requests: rate of all uploads of files together, and of all downloads, while calls arrive
  */
-export const BYTES_PER_SECOND_BESIDE_CALLS = 24 * 1024 * 1024
+export const BYTES_PER_SECOND_BESIDE_CALLS = 64 * 1024 * 1024
 /** Time after a call in which the next one is expected. */
 export const CALLS_EXPECTED_MILLIS = 20
 
