@@ -5,7 +5,7 @@
  * of lost replies of PostgreSQL in src/documents/postgres/lost-connections.test.ts, of the times of
  * scheduled work in src/engine/scheduling, and of slow clients in slow-peers.test.ts.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -164,18 +164,30 @@ describe('with documents in the Product root', () => {
   test.each(ofIdentity)('$name stops operators and no caller', (fault) => faults.run(fault))
 
   test('a stopped runner ends its own calls and no others', async () => {
-    const [runner] = findRunners(app)
+    const runner = await findBusyRunner()
     const begun = performance.now()
-    process.kill(runner!, 'SIGSTOP')
+    process.kill(runner, 'SIGSTOP')
     try {
       await expect.poll(() => findRunners(app), { timeout: 60_000 }).not.toContain(runner)
       await faults.untilObserved(WHOLE)
       const ended = Math.round(performance.now() - begun)
       process.stdout.write(`a stopped runner: back ${ended} ms after it stopped\n`)
     } finally {
-      if (findRunners(app).includes(runner!)) process.kill(runner!, 'SIGCONT')
+      if (findRunners(app).includes(runner)) process.kill(runner, 'SIGCONT')
     }
   })
+
+  /** Resolves with a runner that executes calls: another one may wait for a Release. */
+  async function findBusyRunner(): Promise<number> {
+    const ticks = (pid: number) => {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[11])
+    }
+    const before = new Map(findRunners(app).map((pid) => [pid, ticks(pid)]))
+    const busy = () => [...before].find(([pid, begun]) => ticks(pid) > begun)?.[0] ?? null
+    await expect.poll(busy, { timeout: 60_000 }).not.toBeNull()
+    return busy()!
+  }
 
   test('no acknowledged Mutation is lost in any of these faults', () => faults.end())
 
