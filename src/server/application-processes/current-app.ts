@@ -46,12 +46,20 @@ function currentSockets(binding: ApplicationBinding, follower: Follower): Applic
   }
 }
 
+/**
+ * Messages of one connection that wait, of 64 KiB at most each. A wait lasts as long as a message
+ * from the main process, so that only a peer that floods has more.
+ */
+const WAITING_MESSAGES_MAX = 16
+
 /** Passes messages on in their order, each once the process is current. */
 class CurrentSession implements SocketSession {
   readonly #session: SocketSession
   readonly #follower: Follower
   /** The last message that waits; null if none does. */
   #waiting: Promise<void> | null = null
+  #waitingCount = 0
+  #socket: Socket | null = null
 
   constructor(session: SocketSession, follower: Follower) {
     this.#session = session
@@ -59,6 +67,7 @@ class CurrentSession implements SocketSession {
   }
 
   opened(socket: Socket): void {
+    this.#socket = socket
     this.#session.opened(socket)
   }
 
@@ -67,10 +76,16 @@ class CurrentSession implements SocketSession {
       this.#session.message(text)
       return
     }
+    if (this.#waitingCount >= WAITING_MESSAGES_MAX) {
+      this.#socket?.cut()
+      return
+    }
+    this.#waitingCount += 1
     const before = this.#waiting ?? Promise.resolve()
     const waiting = before
       .then(() => this.#follower.current())
       .then(() => {
+        this.#waitingCount -= 1
         if (this.#waiting === waiting) this.#waiting = null
         this.#session.message(text)
       })
