@@ -16,7 +16,8 @@ export interface MetricsApp {
 }
 
 export const metricsRoutes: readonly Route<MetricsApp>[] = bind(metricsOperations, {
-  readMetrics({ app, request }) {
+  async readMetrics({ app, request }) {
+    await app.metrics.refresh()
     const collected = app.metrics.collect()
     const accept = request.headers.get('accept')
     const mediaType = preferredType(accept, readMetrics.mediaTypes)

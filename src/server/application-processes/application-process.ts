@@ -46,7 +46,7 @@ import { openListener } from '../listeners.ts'
 import { Channel } from './channel.ts'
 import { currentApp } from './current-app.ts'
 import { Follower } from './follower.ts'
-import type { ApplicationSide, MainSide, StartMessage } from './messages.ts'
+import type { ApplicationSide, MainSide, ProcessStatus, StartMessage } from './messages.ts'
 import { processLog } from './process-log.ts'
 import { remoteCalls } from './remote-calls.ts'
 
@@ -65,6 +65,7 @@ export async function runApplicationProcess(io: ServerIo): Promise<void> {
   const started = Promise.withResolvers<StartMessage>()
   const drained = Promise.withResolvers<void>()
   const follower = new Follower()
+  let opened: OpenApplication | null = null
   const channel: ToMain = new Channel<ApplicationSide, MainSide>({
     send: (envelopes) => void process.send!(envelopes),
     onMessage: (message) => {
@@ -72,13 +73,16 @@ export async function runApplicationProcess(io: ServerIo): Promise<void> {
       else if (message.kind === 'drain') drained.resolve()
       else follower.note(message)
     },
-    onRequest: ({ releaseId }) => follower.warm(releaseId),
+    onRequest: async (request) => {
+      return request.kind === 'warm' ? follower.warm(request.releaseId) : (opened?.status() ?? null)
+    },
     onReceived: () => follower.received(),
     lost: () => new Fault('RESULT_UNCERTAIN', { detail: 'the main process has ended' }),
   })
   process.on('message', (envelopes: readonly unknown[]) => channel.receive(envelopes))
   process.on('disconnect', () => process.exit(1))
   const application = await open(await started.promise, channel, follower, io)
+  opened = application
   channel.post({ kind: 'ready' })
   await drained.promise
   await application.drain()
@@ -88,6 +92,7 @@ export async function runApplicationProcess(io: ServerIo): Promise<void> {
 }
 
 interface OpenApplication {
+  status(): ProcessStatus
   drain(): Promise<void>
 }
 
@@ -133,12 +138,12 @@ async function open(
     codes: APPLICATION_CODES,
   })
   metrics.addSource(() => ({ applicationRequestsInFlight: listener.inFlight() }))
-  const report = () => {
-    channel.post({ kind: 'status', realtime: origin.health(), metrics: metrics.own() })
-  }
+  const status = () => ({ realtime: origin.health(), metrics: metrics.own() })
+  const report = () => channel.post({ kind: 'status', status: status() })
   const timer = setInterval(report, STATUS_MILLIS)
   report()
   return {
+    status,
     async drain() {
       // Spreading the reconnections of many clients takes seconds, in which calls are still served.
       await origin.drain()

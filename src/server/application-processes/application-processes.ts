@@ -25,7 +25,7 @@ import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { APPLICATION_PROCESS_ARGUMENT } from './argument.ts'
 import { Channel } from './channel.ts'
-import type { ApplicationSide, MainSide, StartMessage } from './messages.ts'
+import type { ApplicationSide, MainSide, ProcessStatus, StartMessage } from './messages.ts'
 import { answerCall } from './remote-calls.ts'
 import { SharedCounters } from './shared-counters.ts'
 
@@ -33,6 +33,9 @@ import { SharedCounters } from './shared-counters.ts'
 const RESTART_MILLIS = 1_000
 /** Time for which a promotion waits for an application process that does not answer. */
 const WARM_MILLIS_MAX = 30_000
+/** Time for which a reader of metrics waits for a process that does not answer. */
+const STATUS_MILLIS_MAX = 5_000
+const STATUS = { kind: 'status' } as const
 /** Time after which a process that should end is killed; it drains for less. */
 const DRAIN_MILLIS_MAX = 30_000
 
@@ -67,8 +70,8 @@ interface ApplicationProcess {
   readonly exited: Promise<unknown>
   readonly warm: Set<ReleaseId>
   isReady: boolean
-  realtime: ComponentHealth
-  metrics: ProcessMetrics | null
+  /** What the process has reported last; null before. */
+  status: ProcessStatus | null
 }
 
 export class ApplicationProcesses {
@@ -91,7 +94,10 @@ export class ApplicationProcesses {
     this.originPath = join(this.#directory, 'origin')
     this.#counters = SharedCounters.create(join(this.#directory, 'counters'))
     this.limits = createSharedMemory(join(this.#directory, 'limits'), SHARED_LIMITS_BYTES)
-    options.metrics.addProcesses(() => this.#collected())
+    options.metrics.addProcesses({
+      refresh: () => this.#refresh(),
+      reported: () => this.#reported(),
+    })
   }
 
   /** Number of processes. */
@@ -158,7 +164,7 @@ export class ApplicationProcesses {
 
   /** Health of Realtime over all processes. */
   health(): ComponentHealth {
-    const all = [...this.#processes].map(({ realtime }) => realtime.status)
+    const all = [...this.#processes].map(({ status }) => status?.realtime.status ?? 'unavailable')
     const isUnavailable = all.length === 0 || all.every((status) => status === 'unavailable')
     if (isUnavailable) return { name: 'realtime', status: 'unavailable' }
     const isHealthy = all.every((status) => status === 'healthy')
@@ -207,14 +213,13 @@ export class ApplicationProcesses {
       exited: child.exited,
       warm: new Set(),
       isReady: false,
-      realtime: { name: 'realtime', status: 'unavailable' },
-      metrics: null,
+      status: null,
     }
     this.#processes.add(each)
     void child.exited.then(() => {
       channel.close()
       this.#processes.delete(each)
-      if (each.metrics !== null) this.#ended = addedCounts(this.#ended, each.metrics)
+      if (each.status !== null) this.#ended = addedCounts(this.#ended, each.status.metrics)
       if (this.#isStopping) {
         ready.resolve()
         return
@@ -264,8 +269,7 @@ export class ApplicationProcesses {
         parts.addRecords(message.records)
         break
       case 'status':
-        each.realtime = message.realtime
-        each.metrics = message.metrics
+        each.status = message.status
     }
   }
 
@@ -282,9 +286,24 @@ export class ApplicationProcesses {
     return answerCall({ engine, load, traces, system }, request, signal)
   }
 
-  *#collected(): Iterable<ProcessMetrics> {
+  /** Never rejects: a process that does not answer counts with what it has reported before. */
+  async #refresh(): Promise<void> {
+    const late = Promise.withResolvers<void>()
+    const timer = setTimeout(late.resolve, STATUS_MILLIS_MAX)
+    const all = [...this.#processes].map(async (each) => {
+      try {
+        each.status = (await each.channel.ask<ProcessStatus | null>(STATUS)) ?? each.status
+      } catch {
+        // The process has ended, and its last report was added to `#ended`.
+      }
+    })
+    await Promise.race([Promise.all(all), late.promise])
+    clearTimeout(timer)
+  }
+
+  *#reported(): Iterable<ProcessMetrics> {
     if (this.#ended !== null) yield this.#ended
-    for (const { metrics } of this.#processes) if (metrics !== null) yield metrics
+    for (const { status } of this.#processes) if (status !== null) yield status.metrics
   }
 }
 

@@ -58,7 +58,16 @@ export interface MainSide {
     /** The main process serves this since its last change. */
     | { readonly kind: 'served'; readonly changes: number; readonly served: ServedTargets }
     | { readonly kind: 'drain' }
-  readonly request: { readonly kind: 'warm'; readonly releaseId: ReleaseId }
+  readonly request:
+    | { readonly kind: 'warm'; readonly releaseId: ReleaseId }
+    /** Asks for a `ProcessStatus`; null from a process that is not open yet. */
+    | { readonly kind: 'status' }
+}
+
+/** What an application process reports of itself. */
+export interface ProcessStatus {
+  readonly realtime: ComponentHealth
+  readonly metrics: ProcessMetrics
 }
 
 /** A call that the main process executes. */
@@ -92,11 +101,7 @@ export interface ApplicationSide {
       }
     /** JSON of records of the Environment's log. */
     | { readonly kind: 'log'; readonly records: readonly string[] }
-    | {
-        readonly kind: 'status'
-        readonly realtime: ComponentHealth
-        readonly metrics: ProcessMetrics
-      }
+    | { readonly kind: 'status'; readonly status: ProcessStatus }
   readonly request:
     | { readonly kind: 'mutation'; readonly call: SentCall; readonly operation: SentOperation }
     | { readonly kind: 'action'; readonly call: SentCall }

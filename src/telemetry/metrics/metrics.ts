@@ -61,13 +61,21 @@ export interface ProcessMetrics {
   readonly histograms: { readonly [name in HistogramName]: { sumMicros: number; counts: number[] } }
 }
 
+/** The other processes of this server. */
+export interface MetricsProcesses {
+  /** Asks the processes for their metrics. Resolves early for one that does not answer in time. */
+  refresh(): Promise<void>
+  /** Returns the metrics that each process has reported last. */
+  reported(): Iterable<ProcessMetrics>
+}
+
 export class Metrics {
   readonly counters = mapValues(COUNTERS, () => new Counter())
   readonly histograms = mapValues(HISTOGRAMS, () => new Histogram())
   readonly #system: Pick<System, 'nowMicros'>
   readonly #startedAtMicros: bigint
   readonly #sources: (() => ProvidedMetrics)[] = []
-  #processes: () => Iterable<ProcessMetrics> = () => []
+  #processes: MetricsProcesses | null = null
 
   constructor(system: Pick<System, 'nowMicros'>) {
     this.#system = system
@@ -80,8 +88,13 @@ export class Metrics {
   }
 
   /** Adds other processes of this server, whose metrics are added to those of this one. */
-  addProcesses(read: () => Iterable<ProcessMetrics>): void {
-    this.#processes = read
+  addProcesses(processes: MetricsProcesses): void {
+    this.#processes = processes
+  }
+
+  /** Asks the other processes for their metrics, so that `collect` has all events until now. */
+  async refresh(): Promise<void> {
+    await this.#processes?.refresh()
   }
 
   /** The metrics of this process alone. */
@@ -89,9 +102,10 @@ export class Metrics {
     return this.#collectOwn()
   }
 
+  /** Adds up the metrics of this process and those that the others have reported last. */
   collect(): Collected {
     const { counters, gauges, histograms } = this.#collectOwn()
-    for (const other of this.#processes()) {
+    for (const other of this.#processes?.reported() ?? []) {
       addCounts({ counters, histograms }, other)
       addEntries(gauges, other.gauges)
       const { queryCacheHits: hits, queryCacheMisses: misses } = counters
