@@ -30,6 +30,7 @@ import { SecretRedaction } from '../../product/logs/secret-redaction.ts'
 import { resolveTarget, unservedReason } from '../../product/serving/target-resolution.ts'
 import { runnerCommand } from '../../runner/command.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
+import { dieWithParent } from '../../runner/sandbox/privileges.ts'
 import { Cursors } from '../../storage/cursors.ts'
 import { DOCUMENTS_FILE, followProductRoot, type ProductRoot } from '../../storage/root.ts'
 import { mapSharedMemory } from '../../system/shared-memory.ts'
@@ -52,7 +53,6 @@ import { remoteCalls } from './remote-calls.ts'
 
 /** Time limit for requests in flight after `drain`. */
 const DRAIN_MILLIS = 15_000
-const STATUS_MILLIS = 1_000
 const READ_CONNECTIONS = 4
 const MIB = 1024 * 1024
 
@@ -60,6 +60,8 @@ type ToMain = Channel<ApplicationSide, MainSide>
 
 /** Runs until the main process stops it or ends. */
 export async function runApplicationProcess(io: ServerIo): Promise<void> {
+  // It would otherwise stay, and keep the address, if it hung when the main process ended.
+  dieWithParent()
   // The main process decides when to stop: a terminal sends its signals to the whole group.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
   const started = Promise.withResolvers<StartMessage>()
@@ -140,7 +142,6 @@ async function open(
   metrics.addSource(() => ({ applicationRequestsInFlight: listener.inFlight() }))
   const status = () => ({ realtime: origin.health(), metrics: metrics.own() })
   const report = () => channel.post({ kind: 'status', status: status() })
-  const timer = setInterval(report, STATUS_MILLIS)
   report()
   return {
     status,
@@ -151,7 +152,6 @@ async function open(
       const cut = setTimeout(() => listener.cut(), DRAIN_MILLIS)
       await listener.drain()
       clearTimeout(cut)
-      clearInterval(timer)
       gateway.keyUsage.stop()
       await product.close()
       await engine.close()

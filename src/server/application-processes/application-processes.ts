@@ -25,6 +25,7 @@ import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { APPLICATION_PROCESS_ARGUMENT } from './argument.ts'
 import { Channel } from './channel.ts'
+import { BEAT_MILLIS, Heartbeat } from './heartbeat.ts'
 import type { ApplicationSide, MainSide, ProcessStatus, StartMessage } from './messages.ts'
 import { answerCall } from './remote-calls.ts'
 import { SharedCounters } from './shared-counters.ts'
@@ -35,7 +36,6 @@ const RESTART_MILLIS = 1_000
 const WARM_MILLIS_MAX = 30_000
 /** Time for which a reader of metrics waits for a process that does not answer. */
 const STATUS_MILLIS_MAX = 5_000
-const STATUS = { kind: 'status' } as const
 /** Time after which a process that should end is killed; it drains for less. */
 const DRAIN_MILLIS_MAX = 30_000
 
@@ -66,6 +66,7 @@ type ToApplication = Channel<MainSide, ApplicationSide>
 
 interface ApplicationProcess {
   readonly channel: ToApplication
+  readonly heartbeat: Heartbeat
   readonly kill: () => void
   readonly exited: Promise<unknown>
   readonly warm: Set<ReleaseId>
@@ -87,6 +88,7 @@ export class ApplicationProcesses {
   #ended: ProcessMetrics | null = null
   #served: ServedTargets = new Map()
   #isStopping = false
+  #timer: ReturnType<typeof setInterval> | null = null
 
   constructor(options: ApplicationProcessesOptions) {
     this.#options = options
@@ -107,8 +109,11 @@ export class ApplicationProcesses {
 
   /** Tells of a durable commit. Call it before the commit is answered. */
   committed(sequence: number, { documents, keys }: CommitWrites): void {
-    for (const { channel } of this.#processes) {
+    let count = documents.length
+    for (const { length } of keys.values()) count += length
+    for (const { channel, heartbeat } of this.#processes) {
       channel.post({ kind: 'commit', commit: [sequence, { documents, keys }] })
+      heartbeat.sent(count)
     }
     this.#counters.publishDurable(sequence)
   }
@@ -137,6 +142,7 @@ export class ApplicationProcesses {
       for (const { channel } of this.#processes) channel.post({ kind: 'schema', schema })
     })
     const { count } = this.#options
+    this.#timer = setInterval(() => this.#beat(), BEAT_MILLIS)
     await Promise.all(Array.from({ length: count }, () => this.#startOne(parts)))
   }
 
@@ -182,8 +188,13 @@ export class ApplicationProcesses {
 
   close(): void {
     this.#isStopping = true
+    if (this.#timer !== null) clearInterval(this.#timer)
     this.#kill()
     rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  #beat(): void {
+    for (const { heartbeat } of this.#processes) heartbeat.beat()
   }
 
   #kill(): void {
@@ -209,6 +220,15 @@ export class ApplicationProcesses {
     })
     const each: ApplicationProcess = {
       channel,
+      heartbeat: new Heartbeat({
+        ask: () => askStatus(each),
+        isReady: () => each.isReady,
+        onHung: () => {
+          const message = 'An application process does not answer. It is ended and replaced.'
+          log.error('server.application_process_hung', { message, pid: child.pid })
+          each.kill()
+        },
+      }),
       kill: () => child.kill('SIGKILL'),
       exited: child.exited,
       warm: new Set(),
@@ -292,7 +312,7 @@ export class ApplicationProcesses {
     const timer = setTimeout(late.resolve, STATUS_MILLIS_MAX)
     const all = [...this.#processes].map(async (each) => {
       try {
-        each.status = (await each.channel.ask<ProcessStatus | null>(STATUS)) ?? each.status
+        await askStatus(each)
       } catch {
         // The process has ended, and its last report was added to `#ended`.
       }
@@ -305,6 +325,11 @@ export class ApplicationProcesses {
     if (this.#ended !== null) yield this.#ended
     for (const { status } of this.#processes) if (status !== null) yield status.metrics
   }
+}
+
+/** Rejects when the process has ended. */
+async function askStatus(each: ApplicationProcess): Promise<void> {
+  each.status = (await each.channel.ask<ProcessStatus | null>({ kind: 'status' })) ?? each.status
 }
 
 /** Sends messages. The channel of a process closes before its end is known to fail requests. */
