@@ -136,7 +136,7 @@ async function open(
     listen: start.listen,
     sharesPort: true,
     tlsTerminated: true,
-    app: currentApp(origin, follower, start),
+    app: currentApp(origin, follower, start, gateway.transfers.bodies),
     codes: APPLICATION_CODES,
   })
   metrics.addSource(() => ({ applicationRequestsInFlight: listener.inFlight() }))
