@@ -18,7 +18,6 @@ import type { WriteKeySet } from '../../product/functional-tokens/providers.ts'
 import type { ServedTargets } from '../../product/serving/serving.ts'
 import { ownCommand } from '../../runner/command.ts'
 import { createSharedMemory } from '../../system/shared-memory.ts'
-import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { addedCounts, type Metrics, type ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
@@ -41,7 +40,6 @@ const DRAIN_MILLIS_MAX = 30_000
 
 export interface ApplicationProcessesOptions {
   readonly count: number
-  readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
   readonly traces: Traces | null
@@ -302,8 +300,8 @@ export class ApplicationProcesses {
       await engine.prepare(await load(request.releaseId))
       return null
     }
-    const { traces, system } = this.#options
-    return answerCall({ engine, load, traces, system }, request, signal)
+    const { traces } = this.#options
+    return answerCall({ engine, load, traces }, request, signal)
   }
 
   /** Never rejects: a process that does not answer counts with what it has reported before. */

@@ -5,9 +5,7 @@ import type { MutationOutcome, ReplayRequest } from '../../engine/invocations/mu
 import type { QueryRequest } from '../../engine/invocations/requests.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
-import type { System } from '../../system/system.ts'
-import { failureEnd } from '../../telemetry/traces/failures.ts'
-import type { Span, SpanEnd, Traces } from '../../telemetry/traces/spans.ts'
+import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { decodeStored, encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -80,7 +78,6 @@ export interface AnsweringOptions {
   readonly engine: RemoteEngine
   readonly load: (releaseId: ReleaseId) => Release | Promise<Release>
   readonly traces: Traces | null
-  readonly system: Pick<System, 'monotonicMillis'>
 }
 
 type CallRequest = Extract<
@@ -90,7 +87,7 @@ type CallRequest = Extract<
 
 /** Answers the calls of an application process, which has checked who calls. */
 export async function answerCall(
-  { engine, load, traces, system }: AnsweringOptions,
+  { engine, load, traces }: AnsweringOptions,
   request: CallRequest,
   signal: AbortSignal,
 ): Promise<MutationOutcome | ActionOutcome | null> {
@@ -103,37 +100,23 @@ export async function answerCall(
   const release = await load(call.releaseId)
   const definition = release.functions.get(call.function)
   if (definition === undefined) throw new Fault('FUNCTION_NOT_FOUND')
-  const trace = traceOf(call)
-  let end: SpanEnd | undefined
-  try {
-    const requested = {
-      release,
-      definition,
-      arguments: decodeStored(call.arguments) as ValueObject,
-      principal: call.principal,
-      context: call.context,
-      trace,
-    }
-    return await (request.kind === 'mutation'
-      ? engine.mutation({ ...requested, ...request.operation })
-      : engine.action({ ...requested, signal }))
-  } catch (error) {
-    end = failureEnd(error)
-    throw error
-  } finally {
-    trace?.end(end)
+  const trace = traceOf(traces, call)
+  const requested = {
+    release,
+    definition,
+    arguments: decodeStored(call.arguments) as ValueObject,
+    principal: call.principal,
+    context: call.context,
+    trace,
   }
+  return request.kind === 'mutation'
+    ? engine.mutation({ ...requested, ...request.operation })
+    : engine.action({ ...requested, signal })
+}
 
-  function traceOf({ traceHeaders }: SentCall): Span | null {
-    if (traces === null || traceHeaders.length === 0) return null
-    return traces.request({
-      name: 'call',
-      kind: 'server',
-      attributes: {},
-      headers: new Headers(traceHeaders.map(([name, value]) => [name, value] as [string, string])),
-      startedMillis: system.monotonicMillis(),
-    })
-  }
+function traceOf(traces: Traces | null, { traceHeaders }: SentCall): Span | null {
+  if (traces === null || traceHeaders.length === 0) return null
+  return traces.started(new Headers(traceHeaders.map(([name, value]) => [name, value])))
 }
 
 async function* each<T>(values: readonly T[]): AsyncGenerator<T> {

@@ -254,3 +254,36 @@ test('the end exports what has ended, and what ends later is dropped', async () 
   late.end()
   expect(counted()).toEqual([1_000, 1, 0])
 })
+
+describe('a span of another process', () => {
+  test('is the parent of spans here, and is exported by the process that started it', async () => {
+    const { traces: there } = open()
+    const { traces: here, counted } = open()
+    const outer = request(there, { traceparent: SAMPLED, tracestate: 'rojo=1' })
+    const continued = here.started(
+      new Headers(outer.headers().map(([name, value]) => [name, value])),
+    )
+    expect(continued.isSampled).toBe(true)
+    expect(continued.logFields).toEqual(outer.logFields)
+    expect(continued.headers()).toEqual(outer.headers())
+    const inner = continued.child(start('commit'))
+    inner.end()
+    continued.set({ 'svc.query.cached': true })
+    continued.end()
+    outer.end()
+    await expect
+      .poll(() => receiver.spans.map(({ name }) => name).sort())
+      .toEqual(['POST /v1/query', 'commit'])
+    const [commit] = receiver.spans.filter(({ name }) => name === 'commit')
+    expect(commit).toMatchObject({ traceId: TRACE, parentSpanId: outer.logFields.span_id })
+    await expect.poll(counted).toEqual([1, 0, 0])
+  })
+
+  test('that is not exported has no spans here either', () => {
+    const { traces } = open()
+    const span = traces.started(new Headers({ traceparent: UNSAMPLED }))
+    expect(span.isSampled).toBe(false)
+    expect(span.child(start('commit')).isSampled).toBe(false)
+    expect(traces.started(new Headers()).isSampled).toBe(false)
+  })
+})

@@ -105,6 +105,14 @@ class ExportedTraces implements Traces {
       : new UnsampledSpan(this.#system, caller)
   }
 
+  started(headers: Headers): Span {
+    const span = readCaller(headers)
+    if (span === null || !span.isSampled) return new UnsampledSpan(this.#system, span)
+    const system = this.#system
+    const clock = new TraceClock(system, system.monotonicMillis())
+    return new StartedSpan({ tracer: this.#tracer, clock, common: this.#attributes }, span)
+  }
+
   root(start: SpanStart): Span {
     return this.#sampling.samples(null)
       ? this.#begin(start, ROOT_CONTEXT, this.#system.monotonicMillis())
@@ -221,6 +229,34 @@ class SampledSpan implements Span {
     }
     this.#span.end(this.#state.clock.at())
   }
+}
+
+/** A span that another process of this server has started, sets the attributes of and ends. */
+class StartedSpan implements Span {
+  readonly isSampled = true
+  readonly #state: TraceState
+  readonly #started: TraceContext
+
+  constructor(state: TraceState, started: TraceContext) {
+    this.#state = state
+    this.#started = started
+  }
+
+  get logFields() {
+    const { traceId, spanId } = this.#started
+    return { trace_id: traceId, span_id: spanId }
+  }
+
+  headers() {
+    return headersOf(this.#started)
+  }
+
+  child(start: SpanStart): Span {
+    return new SampledSpan(this.#state, start, remoteContext(this.#started))
+  }
+
+  set(): void {}
+  end(): void {}
 }
 
 /** The position of a request in a trace that is not exported. Its headers tell callees so. */

@@ -47,6 +47,11 @@ export interface RequestStart extends SpanStart {
 export interface Traces {
   /** Starts the span of a request whose caller is authenticated. */
   request(start: RequestStart): Span
+  /**
+   * Returns a span that another process of this server has started, which exports it: `headers` are
+   * those that the span returned there. Here it has children alone.
+   */
+  started(headers: Headers): Span
   /** Starts a trace of work that no request causes. */
   root(start: SpanStart): Span
   /** Adds attributes to every span that starts from now on. */
