@@ -119,12 +119,12 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
 
 /** Null where the main process answers the application origin alone. */
 function processesOf(
-  { configuration, log, metrics, applicationAddress }: CompositionOptions,
+  { configuration, system, log, metrics, applicationAddress }: CompositionOptions,
   traces: Traces | null,
 ): ApplicationProcesses | null {
   const count = configuration.product?.applicationProcesses ?? 1
   if (count === 1 || applicationAddress === null) return null
-  return new ApplicationProcesses({ count, log, metrics, traces })
+  return new ApplicationProcesses({ count, system, log, metrics, traces })
 }
 
 const LIMITED =

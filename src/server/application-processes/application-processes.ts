@@ -18,10 +18,12 @@ import type { WriteKeySet } from '../../product/functional-tokens/providers.ts'
 import type { ServedTargets } from '../../product/serving/serving.ts'
 import { ownCommand } from '../../runner/command.ts'
 import { createSharedMemory } from '../../system/shared-memory.ts'
+import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { addedCounts, type Metrics, type ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import { DIRECTORY_PREFIX, removeAbandoned, SOCKET } from './abandoned-directories.ts'
 import { APPLICATION_PROCESS_ARGUMENT } from './argument.ts'
 import { Channel } from './channel.ts'
 import { BEAT_MILLIS, Heartbeat } from './heartbeat.ts'
@@ -40,6 +42,7 @@ const DRAIN_MILLIS_MAX = 30_000
 
 export interface ApplicationProcessesOptions {
   readonly count: number
+  readonly system: Pick<System, 'nowMillis'>
   readonly log: Logger
   readonly metrics: Metrics
   readonly traces: Traces | null
@@ -90,8 +93,8 @@ export class ApplicationProcesses {
 
   constructor(options: ApplicationProcessesOptions) {
     this.#options = options
-    this.#directory = mkdtempSync(join(tmpdir(), 'svc-server-'))
-    this.originPath = join(this.#directory, 'origin')
+    this.#directory = mkdtempSync(join(tmpdir(), DIRECTORY_PREFIX))
+    this.originPath = join(this.#directory, SOCKET)
     this.#counters = SharedCounters.create(join(this.#directory, 'counters'))
     this.limits = createSharedMemory(join(this.#directory, 'limits'), SHARED_LIMITS_BYTES)
     options.metrics.addProcesses({
@@ -139,7 +142,8 @@ export class ApplicationProcesses {
       const schema = parts.store.schema()
       for (const { channel } of this.#processes) channel.post({ kind: 'schema', schema })
     })
-    const { count } = this.#options
+    const { count, system } = this.#options
+    void removeAbandoned(tmpdir(), system.nowMillis())
     this.#timer = setInterval(() => this.#beat(), BEAT_MILLIS)
     await Promise.all(Array.from({ length: count }, () => this.#startOne(parts)))
   }
