@@ -9,10 +9,13 @@ import type { Figure, Measured } from './figure.ts'
 import { CALLS } from './figures/calls.ts'
 import { COMMITS } from './figures/commits.ts'
 import { CONSOLE } from './figures/console.ts'
+import { DISK } from './figures/disk.ts'
 import { FILES } from './figures/files.ts'
 import { IMPORTS } from './figures/imports.ts'
 import { LIVE } from './figures/live.ts'
 import { MEMORY } from './figures/memory.ts'
+import { ONE_CALLER } from './figures/one-caller.ts'
+import { PROCESSES_COMPARED } from './figures/processes.ts'
 import { PROMOTIONS } from './figures/promotions.ts'
 import { RESTARTS } from './figures/restarts.ts'
 import { SAVES } from './figures/saves.ts'
@@ -34,11 +37,14 @@ const options = { warmUpSeconds: WARM_UP_SECONDS, seconds: SECONDS, rounds: ROUN
 /** The figures of each store run in this order, SQLite first. */
 const FIGURES: readonly Figure[] = [
   ...CALLS,
+  ...ONE_CALLER,
+  ...PROCESSES_COMPARED,
   ...CONSOLE,
   ...TRACES,
   ...PROMOTIONS,
   ...COMMITS,
   ...TRANSFERS,
+  ...DISK,
   ...IMPORTS,
   ...SCHEDULING,
   ...LIVE,
@@ -50,7 +56,7 @@ const FIGURES: readonly Figure[] = [
   ...FILES,
 ]
 /** Widths of the text columns; the other columns hold numbers. */
-const WIDTHS = [44, 36]
+const WIDTHS = [50, 44]
 
 const named = FIGURES.filter(({ name }) => name.includes(ONLY))
 const chosen = named.filter(({ long }) => LONG || long !== true)
@@ -71,7 +77,8 @@ for (const { name } of named) {
   if (!chosen.some((figure) => figure.name === name)) print([name, 'only with BENCH_LONG=1'])
 }
 
-function report(figure: Figure, { ratio, candidate, baseline, failure }: Measured): void {
+function report(figure: Figure, measured: Measured): void {
+  const { ratio, candidate, baseline, failure, note } = measured
   if (failure !== null) {
     process.stderr.write(`${figure.name}: ${failure}\n`)
     process.exitCode = 1
@@ -87,6 +94,7 @@ function report(figure: Figure, { ratio, candidate, baseline, failure }: Measure
       millis(p50Micros),
       millis(p99Micros),
     ]),
+    ...(note === undefined ? [] : [`  ${note}`]),
   ])
 }
 

@@ -43,7 +43,7 @@ export type Json = any
 /** Makes one call and returns its tagged result. */
 export async function call(
   to: Target,
-  path: '/v1/query' | '/v1/mutation' | '/v1/action',
+  path: '/v1/query' | '/v1/mutation' | '/v1/action' | '/bare',
   body: string,
 ) {
   const reply = await fetch(`http://127.0.0.1:${to.port}${path}`, {

@@ -30,6 +30,8 @@ export interface Measured {
   readonly baseline: Side
   /** The first failure, or null. A figure with a failure has no value. */
   readonly failure: string | null
+  /** A count of the same rounds, printed after the figure. */
+  readonly note?: string
 }
 
 export interface Side {

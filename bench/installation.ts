@@ -33,6 +33,8 @@ export interface BenchInstallation {
   release(number: number): string
   /** Runs a command on the Product root without blocking this process. Returns its output. */
   svc(args: readonly string[]): Promise<Printed>
+  /** The database of the documents, null if they are in SQLite. */
+  readonly documentsUrl: string | null
   /** Creates an empty database beside the server's own and returns its URL. */
   newDatabase(): Promise<string>
   /**
@@ -69,10 +71,11 @@ export async function benchInstallation(
     await execute(cluster.url('postgres'), `create database ${name}`)
     return cluster.url(name)
   }
+  const documentsUrl = documents === 'postgres' ? await newDatabase() : null
   const serve = initialize(directory, executable, {
     SERVICE_IDENTITY_DATABASE_URL: cluster.url('postgres'),
     ...environment,
-    ...(documents === 'postgres' && { SERVICE_PLATFORM_DATABASE_URL: await newDatabase() }),
+    ...(documentsUrl !== null && { SERVICE_PLATFORM_DATABASE_URL: documentsUrl }),
   })
   let server = await serve()
   const { accessToken, key, base, releaseId } = await release(directory, server.management)
@@ -102,6 +105,7 @@ export async function benchInstallation(
       const { stdout } = await promisify(execFile)(command[0]!, command.slice(1), options)
       return JSON.parse(stdout)
     },
+    documentsUrl,
     newDatabase,
     restart: async () => {
       const startedMillis = performance.now()
@@ -165,7 +169,7 @@ async function release(directory: string, management: string) {
 export interface Printed {
   readonly client: { readonly clientId: string }
   readonly key: string
-  readonly counters: { readonly spansExported: string; readonly spansDropped: string }
+  readonly counters: Readonly<Record<string, string>>
   readonly releaseId: string
 }
 

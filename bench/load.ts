@@ -36,6 +36,26 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   return run.result()
 }
 
+/** Repeats a task of several requests on each of the connections. Its first fifth is discarded. */
+export async function repeatedly(
+  { connections, seconds }: Pick<LoadOptions, 'connections' | 'seconds'>,
+  task: () => Promise<unknown>,
+): Promise<LoadResult> {
+  const latencies: number[] = []
+  const countFrom = performance.now() + seconds * 1000 * WARM_UP_SHARE
+  const stopAt = performance.now() + seconds * 1000
+  const connection = async (): Promise<void> => {
+    for (let before = performance.now(); before < stopAt; ) {
+      await task()
+      const after = performance.now()
+      if (after >= countFrom) latencies.push(after - before)
+      before = after
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, connection))
+  return toLoadResult(latencies, (stopAt - countFrom) / 1000)
+}
+
 /** `latencies` are milliseconds of the requests that ended within `seconds`. */
 export function toLoadResult(
   latencies: number[],

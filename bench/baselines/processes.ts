@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 export interface BaselineServer {
   readonly port: number
+  readonly pid: number
   stop(): void
 }
 
@@ -15,6 +16,7 @@ const SCRIPTS = {
   files: 'bench/baselines/files.ts',
   otlpReceiver: 'bench/baselines/otlp-receiver.ts',
   transfers: 'bench/baselines/transfers.ts',
+  transfersSqlite: 'bench/baselines/transfers-sqlite.ts',
 }
 
 /** Starts a script and waits until it prints the port that it listens on. */
@@ -30,5 +32,5 @@ export async function baselineServer(
     child.once('exit', (status) => reject(new Error(`${script} ended with ${status}`)))
     child.stdout.once('data', (text: Buffer) => resolve(Number(text.toString())))
   })
-  return { port, stop: () => void child.kill() }
+  return { port, pid: child.pid!, stop: () => void child.kill() }
 }

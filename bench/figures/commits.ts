@@ -6,7 +6,8 @@ import { BODY, TITLE } from '../calls.ts'
 import { type Figure, inTurns } from '../figure.ts'
 import type { Target } from '../installation.ts'
 import { load } from '../load.ts'
-import { addItem, CONNECTIONS } from './calls.ts'
+import { addItem } from '../tables.ts'
+import { CONNECTIONS } from './calls.ts'
 
 /** A row of the baseline, with the fields of an item. */
 const ROW = JSON.stringify({ number: 0, title: TITLE, body: BODY })

@@ -4,14 +4,13 @@ import { int64, queryBody } from '../calls.ts'
 import { type Figure, inTurns } from '../figure.ts'
 import { type BenchInstallation, benchInstallation } from '../installation.ts'
 import { load } from '../load.ts'
-import { CONNECTIONS, fillItems, readItem } from './calls.ts'
-
-const ITEMS = 10_000
+import { fillTable, readItem, TABLES } from '../tables.ts'
+import { CONNECTIONS } from './calls.ts'
 
 let counter = 0
 
 const printing = (lines: number) => (): string => {
-  const number = (counter * 7919) % ITEMS
+  const number = (counter * 7919) % TABLES.items
   const entries = { number: int64(number), nonce: int64(counter++), lines: int64(lines) }
   return queryBody('items.getAndPrint', entries)
 }
@@ -30,8 +29,8 @@ export const CONSOLE: readonly Figure[] = [
         return load({ ...application, ...query, seconds })
       }
       try {
-        await fillItems(installation)
-        await fillItems(without)
+        await fillTable(installation, 'items')
+        await fillTable(without, 'items')
         return await inTurns(
           {
             candidate: (seconds) => run(installation, seconds),
@@ -55,7 +54,7 @@ function costOf(name: string, lines: number, ratioMin: number): Figure {
     ratioMin,
     documents: 'sqlite',
     measure: async (installation, options) => {
-      await fillItems(installation)
+      await fillTable(installation, 'items')
       const to = { ...installation.application, path: '/v1/query', connections: CONNECTIONS }
       return inTurns(
         {

@@ -8,8 +8,8 @@ import { type BaselineServer, baselineServer } from '../baselines/processes.ts'
 import { call, id, int64, queryBody } from '../calls.ts'
 import { type Comparison, type Figure, inTurns, type Measured, measuredBy } from '../figure.ts'
 import type { BenchInstallation, Target } from '../installation.ts'
-import { type LoadResult, load } from '../load.ts'
-import { fillItems, readItem } from './calls.ts'
+import { type LoadResult, load, repeatedly } from '../load.ts'
+import { fillTable, readItem } from '../tables.ts'
 
 const MIB = 1024 ** 2
 const LARGE = 1024 * MIB
@@ -26,6 +26,7 @@ interface Grant {
   readonly token: string
 }
 
+let uploads = 0
 /** The file of the bare server, which requires no token. */
 const BARE_GRANT: Grant = { path: '/file', token: '' }
 
@@ -35,16 +36,16 @@ export const FILES: readonly Figure[] = [
     async (installation, { port, source }) => ({
       candidate: async () => {
         const grant = await grantUpload(installation, LARGE)
-        return rateOf(() => put(installation.application.port, source, grant))
+        return rateOf(() => put(installation.application.port, Bun.file(source), grant))
       },
-      baseline: () => rateOf(() => put(port, source, BARE_GRANT)),
+      baseline: () => rateOf(() => put(port, Bun.file(source), BARE_GRANT)),
     }),
   ),
   bareFigure(
     { name: 'download of 1 GiB', baseline: 'bare file server', ratioMin: 0.7 },
     async (installation, { port, source }) => {
       const grant = await grantDownload(installation, source)
-      await put(port, source, BARE_GRANT)
+      await put(port, Bun.file(source), BARE_GRANT)
       return {
         candidate: () => rateOf(() => get(installation.application.port, grant)),
         baseline: () => rateOf(() => get(port, BARE_GRANT)),
@@ -56,7 +57,7 @@ export const FILES: readonly Figure[] = [
     async (installation, { port, directory }) => {
       const source = sourceFile(directory, SMALL)
       const { path, token } = await grantDownload(installation, source)
-      await put(port, source, BARE_GRANT)
+      await put(port, Bun.file(source), BARE_GRANT)
       const common = { method: 'GET', connections: CONNECTIONS } as const
       const to = { port: installation.application.port, path, headers: bearer(token) }
       const bare = { port, path: BARE_GRANT.path, headers: {} }
@@ -65,6 +66,25 @@ export const FILES: readonly Figure[] = [
         baseline: (seconds) => load({ ...common, ...bare, seconds }),
       }
     },
+  ),
+  bareFigure(
+    {
+      name: `uploads of 16 KiB by grant, ${CONNECTIONS} in flight`,
+      baseline: 'bare file server, same disk writes',
+      ratioMin: 0.3,
+    },
+    async (installation, { port }) => ({
+      // Each upload has bytes of its own, since equal contents are stored once.
+      candidate: (seconds) =>
+        repeatedly({ connections: CONNECTIONS, seconds }, async () => {
+          const grant = await grantUpload(installation, SMALL)
+          await put(installation.application.port, randomBytes(SMALL), grant)
+        }),
+      baseline: (seconds) =>
+        repeatedly({ connections: CONNECTIONS, seconds }, () =>
+          put(port, randomBytes(SMALL), { ...BARE_GRANT, path: `/file-${uploads++}` }),
+        ),
+    }),
   ),
   besideFigure('of 100 Mbit/s', PACE),
   besideFigure('at full speed', null),
@@ -114,7 +134,7 @@ function besideFigure(speed: string, pace: number | null): Figure {
     documents: 'sqlite',
     measure: (installation, { warmUpSeconds, seconds, rounds }) =>
       beside(installation, async ({ source }) => {
-        await fillItems(installation)
+        await fillTable(installation, 'items')
         const to = installation.application
         const queries = (duration: number) =>
           load({ ...to, path: '/v1/query', body: readItem, connections: 8, seconds: duration })
@@ -197,9 +217,12 @@ async function rateOf(transfer: () => Promise<void>): Promise<LoadResult> {
 
 const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` })
 
-async function put(port: number, source: string, { path, token }: Grant): Promise<void> {
+async function put(
+  port: number,
+  body: Blob | Buffer<ArrayBuffer>,
+  { path, token }: Grant,
+): Promise<void> {
   const headers = { ...bearer(token), ...TYPE }
-  const body = Bun.file(source)
   const reply = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'PUT', headers, body })
   assert(reply.status === 201, `upload: ${reply.status} ${await reply.text()}`)
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { BODY, int64, mutateAll, mutationBody, TEXTS, TITLE } from '../calls.ts'
 import { type Figure, median, type Side } from '../figure.ts'
 import { type BenchInstallation, benchInstallation, type Documents } from '../installation.ts'
-import { STORES } from './sizes.ts'
+import { STORES } from '../tables.ts'
 
 const COUNT = 100_000
 /** Documents of one batch of an import, and batches in flight (decision 0086). */

@@ -3,7 +3,8 @@ import { type Figure, type Measured, median, type Side } from '../figure.ts'
 import type { Target } from '../installation.ts'
 import { load } from '../load.ts'
 import { serverProcesses } from '../server-processes.ts'
-import { addItem, fillItems, readItem } from './calls.ts'
+import { addItem, fillTable, readItem } from '../tables.ts'
+import { CONNECTIONS as CALLERS, CREATE, GET, LIST } from './calls.ts'
 
 const CALLS = 1_000_000
 /** Long enough to fill every bounded cache. */
@@ -19,13 +20,31 @@ const MIB = 1024
 
 export const MEMORY: readonly Figure[] = [
   {
+    name: 'memory after gets, lists and creates',
+    baseline: 'memory after the start',
+    ratioMin: 0.25,
+    documents: 'sqlite',
+    measure: async (installation, { warmUpSeconds }) => {
+      await fillTable(installation, 'items')
+      await installation.restart()
+      const before = residentKibibytes()
+      const common = { connections: CALLERS, seconds: warmUpSeconds }
+      for (const request of [GET, LIST, CREATE]) {
+        await load({ ...installation.application, ...common, ...request })
+      }
+      const after = residentKibibytes()
+      const ratio = before / after
+      return { ratio, candidate: sideOf(after), baseline: sideOf(before), failure: null }
+    },
+  },
+  {
     name: 'memory after 1,000,000 calls',
     baseline: 'memory before these calls',
     ratioMin: 0.9,
     documents: 'sqlite',
     long: true,
     measure: async (installation) => {
-      await fillItems(installation)
+      await fillTable(installation, 'items')
       const to = installation.application
       let { failure } = await callFor(to, WARM_UP_SECONDS)
       const samples: number[] = []

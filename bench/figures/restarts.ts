@@ -2,7 +2,7 @@
 import { call, int64, queryBody } from '../calls.ts'
 import { type Figure, type Measured, type MeasureOptions, median, type Side } from '../figure.ts'
 import { type BenchInstallation, benchInstallation, type Documents } from '../installation.ts'
-import { fillTables, STORES } from './sizes.ts'
+import { fillTable, STORES } from '../tables.ts'
 
 /** Pause before each restart, in which the server ends what the calls before it left to do. */
 const IDLE_MILLIS = 2_000
@@ -24,7 +24,7 @@ async function measureRestarts(
   const installation = await benchInstallation(documents)
   try {
     const baseline = await restarts(installation, rounds)
-    await fillTables(installation)
+    await fillTable(installation, 'many')
     const candidate = await restarts(installation, rounds)
     const ratio = median(baseline) / median(candidate)
     return { ratio, candidate: sideOf(candidate), baseline: sideOf(baseline), failure: null }

@@ -11,7 +11,8 @@ import {
 import type { BenchInstallation, Target } from '../installation.ts'
 import { type LoadResult, load } from '../load.ts'
 import { serverCpuMillis } from '../server-processes.ts'
-import { CONNECTIONS, fillItems, readItem } from './calls.ts'
+import { fillTable, readItem } from '../tables.ts'
+import { CONNECTIONS } from './calls.ts'
 
 const DUE = 10_000
 const PENDING = 1_000_000
@@ -133,7 +134,7 @@ async function measureQueries(
   installation: BenchInstallation,
   { rounds }: MeasureOptions,
 ): Promise<Measured> {
-  await fillItems(installation)
+  await fillTable(installation, 'items')
   const to = installation.application
   const queries = (seconds: number) =>
     load({ ...to, path: '/v1/query', body: readItem, connections: QUERY_CONNECTIONS, seconds })

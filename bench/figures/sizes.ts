@@ -1,37 +1,26 @@
 /** Compares calls on a table with many documents with calls on one with few, in both stores. */
-import { int64, mutateAll, mutationBody, queryBody, string, TEXTS } from '../calls.ts'
 import { type Figure, inTurns } from '../figure.ts'
-import type { BenchInstallation, Documents } from '../installation.ts'
+import type { Documents } from '../installation.ts'
 import { load } from '../load.ts'
+import { changeOf, fillTable, listOf, readOf, STORES, TABLES, type Table } from '../tables.ts'
+import { CONNECTIONS } from './calls.ts'
 
-const TABLES = { few: 10, many: 1_000_000 }
-/** Number of documents that one Mutation inserts to fill a table. */
-const FILLED = 1_000
-/** Rates may differ by 20%. */
-const RATIO_MIN = 0.8
-export const STORES: Readonly<Record<Documents, string>> = {
-  sqlite: 'SQLite',
-  postgres: 'PostgreSQL',
-}
+const RATIO_MIN = 0.7
+const QUERY = { path: '/v1/query', connections: CONNECTIONS }
 
-type Table = keyof typeof TABLES
-
-let counter = 0
-/** Visits every document of the table: the step has no common factor with either size. */
-const nextNumber = (table: Table): number => (counter++ * 7919) % TABLES[table]
-
-const read = (table: Table) => (): string =>
-  queryBody(`${table}.get`, { number: int64(nextNumber(table)), nonce: int64(counter) })
-const change = (table: Table) => (): string => {
-  const title = string(`title ${counter % 10}`)
-  return mutationBody(`${table}.change`, { number: int64(nextNumber(table)), title })
-}
-
-export const SIZES: readonly Figure[] = (['sqlite', 'postgres'] as const).flatMap((documents) => [
-  sized(documents, { what: 'Query', path: '/v1/query', body: read, connections: 64 }),
-  // Fewer calls in flight than the small table has documents, so that they do not contend.
-  sized(documents, { what: 'Mutation', path: '/v1/mutation', body: change, connections: 4 }),
-])
+export const SIZES: readonly Figure[] = (['sqlite', 'postgres'] as const).flatMap((documents) =>
+  (['items', 'many'] as const).flatMap((table) => [
+    sized(documents, table, { what: 'Query', ...QUERY, body: readOf }),
+    sized(documents, table, { what: 'list', ...QUERY, body: listOf }),
+    // Few calls in flight, so that those on the small table do not contend.
+    sized(documents, table, {
+      what: 'Mutation',
+      path: '/v1/mutation',
+      connections: 4,
+      body: changeOf,
+    }),
+  ]),
+)
 
 interface Sized {
   readonly what: string
@@ -40,39 +29,28 @@ interface Sized {
   body(table: Table): () => string
 }
 
-function sized(documents: Documents, { what, body, ...rest }: Sized): Figure {
+function sized(
+  documents: Documents,
+  table: 'items' | 'many',
+  { what, body, ...rest }: Sized,
+): Figure {
   return {
-    name: `${what}, 1,000,000 documents, ${STORES[documents]}`,
-    baseline: 'in a table of 10 documents',
+    name: `${what}, ${TABLES[table].toLocaleString('en')} documents, ${STORES[documents]}`,
+    baseline: `in a table of ${TABLES.few} documents`,
     ratioMin: RATIO_MIN,
     documents,
-    long: true,
+    ...(table === 'many' && { long: true }),
     measure: async (installation, options) => {
-      await fillTables(installation)
-      const run = (table: Table, seconds: number) =>
-        load({ ...installation.application, ...rest, body: body(table), seconds })
+      for (const each of ['few', table] as const) await fillTable(installation, each)
+      const run = (of: Table, seconds: number) =>
+        load({ ...installation.application, ...rest, body: body(of), seconds })
       return inTurns(
         {
-          candidate: (seconds) => run('many', seconds),
+          candidate: (seconds) => run(table, seconds),
           baseline: (seconds) => run('few', seconds),
         },
         options,
       )
     },
-  }
-}
-
-const filled = new WeakSet<BenchInstallation>()
-
-/** Fills both tables, once for each installation. */
-export async function fillTables(installation: BenchInstallation): Promise<void> {
-  if (filled.has(installation)) return
-  filled.add(installation)
-  for (const [table, count] of Object.entries(TABLES)) {
-    const bodies = Array.from({ length: Math.ceil(count / FILLED) }, (_, i) => {
-      const [from, to] = [i * FILLED, Math.min((i + 1) * FILLED, count)]
-      return mutationBody(`${table}.fill`, { from: int64(from), to: int64(to), ...TEXTS })
-    })
-    await mutateAll(installation.application, bodies, 4)
   }
 }

@@ -3,7 +3,8 @@ import { baselineServer } from '../baselines/processes.ts'
 import { type Figure, inTurns } from '../figure.ts'
 import { type BenchInstallation, benchInstallation } from '../installation.ts'
 import { load } from '../load.ts'
-import { CONNECTIONS, fillItems, readItem } from './calls.ts'
+import { fillTable, readItem } from '../tables.ts'
+import { CONNECTIONS } from './calls.ts'
 
 export const TRACES: readonly Figure[] = [
   exported('Query, 5% of the traces exported', 0.05, 0.9),
@@ -29,8 +30,8 @@ function exported(name: string, share: number, ratioMin: number): Figure {
         return load({ ...application, ...query, seconds })
       }
       try {
-        await fillItems(installation)
-        await fillItems(traced)
+        await fillTable(installation, 'items')
+        await fillTable(traced, 'items')
         const measured = await inTurns(
           {
             candidate: (seconds) => run(traced, seconds),

@@ -3,12 +3,15 @@
  * accounts follow Zipf's law with exponent 0 (no contention) or 1.5 (about 80% of the transfers
  * contend).
  */
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
 import { Client } from 'pg'
-import { baselineServer } from '../baselines/processes.ts'
+import { type BaselineServer, baselineServer } from '../baselines/processes.ts'
 import { call, id, int64, mutateAll, mutationBody, NULL, queryBody, string } from '../calls.ts'
 import { type Figure, inTurns } from '../figure.ts'
-import type { BenchInstallation, Target } from '../installation.ts'
+import type { BenchInstallation, Documents, Target } from '../installation.ts'
 import { load } from '../load.ts'
+import { STORES } from '../tables.ts'
 
 const ACCOUNTS = 100_000
 const CONNECTIONS = 50
@@ -19,21 +22,29 @@ const TOTAL = ACCOUNTS * BALANCE
 const OPENED = 1_000
 
 export const TRANSFERS: readonly Figure[] = [
-  transfers('no contention', 0),
-  transfers('80% contention', 1.5),
+  transfers('sqlite', { contention: 'no contention', exponent: 0, ratioMin: 2 }),
+  transfers('sqlite', { contention: '80% contention', exponent: 1.5, ratioMin: 1.5 }),
+  transfers('postgres', { contention: 'no contention', exponent: 0, ratioMin: 2 }),
+  transfers('postgres', { contention: '80% contention', exponent: 1.5, ratioMin: 2 }),
 ]
 
-function transfers(contention: string, exponent: number): Figure {
+interface Contention {
+  readonly contention: string
+  readonly exponent: number
+  readonly ratioMin: number
+}
+
+function transfers(documents: Documents, { contention, exponent, ratioMin }: Contention): Figure {
   return {
-    name: `transfers on PostgreSQL, ${contention}`,
-    baseline: 'hand-written server, SERIALIZABLE',
-    ratioMin: 2,
-    documents: 'postgres',
+    name: `transfers on ${STORES[documents]}, ${contention}`,
+    baseline: 'hand-written server, serializable',
+    ratioMin,
+    documents,
     measure: async (installation, options) => {
       const to = installation.application
       const accounts = await openAccounts(installation)
-      const url = await newRows(installation)
-      const server = await baselineServer('transfers', { DATABASE_URL: url })
+      const { server, total } = await HAND_WRITTEN[documents](installation)
+      const attempts = await attemptCounter(installation)
       const pair = pairs(exponent)
       const transfer = (): string => {
         const [from, to] = pair()
@@ -56,12 +67,26 @@ function transfers(contention: string, exponent: number): Figure {
           },
           options,
         )
-        const lost = (await totalOf(to)) !== TOTAL || (await totalOfRows(url)) !== TOTAL
-        return lost ? { ...measured, failure: 'the balances do not add up' } : measured
+        const lost = (await totalOf(to)) !== TOTAL || (await total()) !== TOTAL
+        const note = `${(await attempts()).toFixed(2)} attempts a transfer`
+        return { ...measured, note, ...(lost && { failure: 'the balances do not add up' }) }
       } finally {
         server.stop()
       }
     },
+  }
+}
+
+/** Returns the function that computes the mean number of attempts of each Mutation since then. */
+async function attemptCounter({ svc }: BenchInstallation): Promise<() => Promise<number>> {
+  const counters = async () => {
+    const { commits, commitConflicts } = (await svc(['metrics', '--remote'])).counters
+    return { commits: Number(commits), conflicts: Number(commitConflicts) }
+  }
+  const before = await counters()
+  return async () => {
+    const { commits, conflicts } = await counters()
+    return 1 + (conflicts - before.conflicts) / (commits - before.commits)
   }
 }
 
@@ -94,6 +119,36 @@ async function totalOf(to: Target): Promise<number> {
     if (next === undefined) return total
     cursor = string(next)
   }
+}
+
+interface HandWritten {
+  readonly server: BaselineServer
+  /** Returns the sum of all balances. */
+  total(): Promise<number>
+}
+
+const HAND_WRITTEN: Readonly<
+  Record<Documents, (installation: BenchInstallation) => Promise<HandWritten>>
+> = {
+  sqlite: async ({ directory }) => {
+    const file = join(directory, `accounts-${performance.now()}.db`)
+    const database = new Database(file, { create: true })
+    database.run('create table accounts (id integer primary key, balance integer not null)')
+    const insert = database.prepare('insert into accounts values (?, ?)')
+    database.transaction(() => {
+      for (let id = 0; id < ACCOUNTS; id++) insert.run(id, BALANCE)
+    })()
+    const sum = database.prepare<{ total: number }, []>(
+      'select sum(balance) as total from accounts',
+    )
+    const server = await baselineServer('transfersSqlite', { DATABASE_FILE: file })
+    return { server, total: async () => sum.get()!.total }
+  },
+  postgres: async (installation) => {
+    const url = await newRows(installation)
+    const server = await baselineServer('transfers', { DATABASE_URL: url })
+    return { server, total: () => totalOfRows(url) }
+  },
 }
 
 /** Creates a database with the accounts as rows and returns its URL. */
