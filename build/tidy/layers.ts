@@ -260,6 +260,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'rejection-log.ts': 'one bounded log record for a rejected request',
     transfers:
       'response bodies at the rate of the peer, budgets of memory and downloads, the minimum rate',
+    'content-codings.ts': 'content negotiation by the Accept-Encoding header',
     'bodies.ts': 'request bodies within bounds of size, memory and time',
     'ranges.ts': 'conditions and ranges of downloads',
     'file-answers.ts': 'responses with the bytes of a stored file',

@@ -313,6 +313,13 @@ const MISTAKES: readonly [() => unknown, problem: string, fix: string][] = [
   [() => query({ uses: {}, handler }), 'query(...) has uses', 'action(...)'],
   [() => internalAction({ clients: [], handler }), 'internalAction(...) has clients', 'action'],
   [() => query({ retry: {}, handler }), 'query(...) has retry', 'Leave retry out'],
+  [() => query({ compress: 'no', handler }), 'query(...) compress is', 'Use false'],
+  [
+    () => mutation({ compress: false, handler }),
+    'mutation(...) has compress',
+    'Leave compress out',
+  ],
+  [() => internalQuery({ compress: false, handler }), 'internalQuery(...) has', 'Leave compress'],
   [() => action({ retry: { maximumAttempts: 3 }, handler }), 'retry is incomplete', 'initial'],
   [() => retrying({ maximumAttempts: 1 }), 'retry.maximumAttempts', 'from 2 to 100'],
   [() => retrying({ backoff: { initial: {} } }), 'backoff.initial is not a pause', 'seconds'],

@@ -94,7 +94,8 @@ function define(
       'Leave retry out',
     )
   }
-  const options = kind === 'action' ? [...OPTIONS, 'uses', 'retry'] : OPTIONS
+  if (definition.compress !== undefined) checkCompress(kind, visibility, definition.compress, owner)
+  const options = [...OPTIONS, 'compress', ...(kind === 'action' ? ['uses', 'retry'] : [])]
   rejectUnknownOptions(definition, options, owner)
   const { handler } = definition
   if (typeof handler !== 'function') {
@@ -116,11 +117,31 @@ function define(
     errors: errorsOf(definition.errors ?? {}, owner),
     ...(kind === 'action' && { uses: usesOf(definition.uses ?? {}, owner) }),
     ...(definition.retry !== undefined && { retry: parseRetry(definition.retry, owner) }),
+    ...(definition.compress === false && { compress: false }),
     handler: handler as FunctionContent['handler'],
   }
   const defined = Object.freeze({ [FUNCTION]: Object.freeze(content) })
   noteMade(defined, owner)
   return defined
+}
+
+function checkCompress(
+  kind: FunctionKind,
+  visibility: FunctionManifest['visibility'],
+  value: unknown,
+  owner: string,
+): void {
+  if (kind !== 'query' || visibility === 'internal') {
+    throw new DefinitionError(
+      `${owner} has compress, but only results of public Queries are compressed`,
+      'Leave compress out',
+    )
+  }
+  if (typeof value === 'boolean') return
+  throw new DefinitionError(
+    `${owner} compress is ${kindOf(value)}`,
+    'Use false, or leave compress out to compress long results',
+  )
 }
 
 function noteMade(definition: FunctionDefinition, owner: string): void {

@@ -319,6 +319,16 @@ interface PublicDefinition<Context, M extends AuthMode, A extends Fields, R>
   clients?: readonly ClientKind[]
 }
 
+interface WithCompression {
+  /**
+   * False if responses with the result are never compressed. By default long results are, where the
+   * client accepts it. The length of a compressed response tells a caller who decides a part of the
+   * result, and sees how long responses to others are, what else the result contains: use it for a
+   * Query whose result has a secret of the user beside text that others chose.
+   */
+  compress?: boolean
+}
+
 interface WithErrors<E extends Errors> {
   /**
    * Failures that the caller can act on, such as `{ CHANNEL_ARCHIVED: "conflict" }`. `ctx.fail`
@@ -346,7 +356,9 @@ export declare function query<
   const E extends Errors = None,
   M extends AuthMode = 'none',
 >(
-  definition: PublicDefinition<QueryContext<keyof E & string, M>, M, A, R> & WithErrors<E>,
+  definition: PublicDefinition<QueryContext<keyof E & string, M>, M, A, R> &
+    WithErrors<E> &
+    WithCompression,
 ): FunctionDefinition<'query'>
 
 /**

@@ -52,6 +52,8 @@ export interface FunctionManifest {
   readonly errors: { readonly [code: string]: DeclaredErrorKind }
   /** Present for an Action, absent for other kinds. */
   readonly uses?: FunctionUses
+  /** False if results of the Function are never compressed; otherwise absent. */
+  readonly compress?: false
   /** Attempts of an Action that may run more than once where it is scheduled; otherwise absent. */
   readonly retry?: RetryManifest
 }

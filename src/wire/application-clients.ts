@@ -1,6 +1,6 @@
 /** Application Clients and their credentials (contract/wire.md, Application Clients). */
 import { APPLICATION_SCOPES } from '../value/application-scopes.ts'
-import { documented, idField, integer, listUpTo, Micros, Name, textUpTo } from './fields.ts'
+import { documented, idField, integer, listUpTo, Micros, Name, secretUpTo } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
 export const ApplicationScopeField = schema(['===', ...APPLICATION_SCOPES])
@@ -71,7 +71,7 @@ export type ClientList = Infer<typeof ClientList>
 export const CredentialCreated = schema({
   version: '1',
   credential: CredentialField,
-  key: [textUpTo(64), '|', 'null'],
+  key: [secretUpTo(64), '|', 'null'],
   secretShownOnce: 'boolean',
   replayed: 'boolean',
 })

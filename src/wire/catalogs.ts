@@ -36,6 +36,8 @@ export const FunctionCatalog = schema({
       uses: { network: 'string[]', secrets: 'string[]', storage: "'none' | 'read' | 'write'" },
       /** Attempts of an Action that may run more than once where it is scheduled. */
       'retry?': RetryField,
+      /** Present where results of the Query are never compressed. */
+      'compress?': 'false',
     },
     '[]',
   ],

@@ -74,6 +74,14 @@ export function documented<T>(base: Schema<T>, keywords: JsonSchema): Schema<T> 
   return declaredSchema([base, ':', documentation(keywords)])
 }
 
+/** A text of at most this many characters that is a secret, as `format` tells clients. */
+export function secretUpTo(max: number): Schema<string> {
+  return documented(textUpTo(max), { format: SECRET_FORMAT })
+}
+
+/** The format of secrets (OpenAPI Format Registry). */
+export const SECRET_FORMAT = 'password'
+
 /** A short text. The look-up checks that it is a target. */
 export const TargetField = documented(textUpTo(128), {
   pattern: TARGET.source,

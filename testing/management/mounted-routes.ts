@@ -20,7 +20,10 @@ interface MountedParts {
 }
 
 /** Mounts the routes with parts that no request may reach, except the identity. */
-export function mountedRoutes({ identity, system, log: { log } }: MountedParts): TestManagement {
+export function mountedRoutes(
+  { identity, system, log: { log } }: MountedParts,
+  openApiDocument = '{}',
+): TestManagement {
   // The route reads the number of places before the request.
   const publications = new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE')
   return testManagement<ManagementApp>({
@@ -29,7 +32,7 @@ export function mountedRoutes({ identity, system, log: { log } }: MountedParts):
       sessions: identity,
       managementOrigin: null,
       linkableEnvironments: async () => [],
-      openApiDocument: () => '{}',
+      openApiDocument: () => openApiDocument,
       environment: { projectId: PROJECT_ID, environmentId: ENVIRONMENT_ID },
       product: unused<Product>('Product', { publications }),
       metrics: new Metrics(system),

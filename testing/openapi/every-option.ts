@@ -61,7 +61,8 @@ const USES: Required<FunctionUses> = {
   storage: 'write',
 }
 
-export const EVERY_FUNCTION: Required<FunctionManifest> = {
+/** `compress` is an option of Queries alone; echo.plain of the origins has it. */
+export const EVERY_FUNCTION: Required<Omit<FunctionManifest, 'compress'>> = {
   name: 'every.option',
   kind: 'action',
   visibility: 'public',

@@ -43,6 +43,7 @@ export const FUNCTIONS = [
     uses: { network: [], secrets: [] },
   }),
   functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
+  functionManifest('echo.plain', { ...callable, compress: false }),
   functionManifest('echo.query', callable),
   EVERY_FUNCTION,
   // Functions that fail with the code in their arguments.
@@ -117,6 +118,7 @@ const HANDLERS = {
   ...migrationHandler('addPriority', () => null),
   'echo.action': echo,
   'echo.mutation': echo,
+  'echo.plain': echo,
   'echo.query': echo,
   'every.option': echo,
   'fail.action': fail,

@@ -4,6 +4,7 @@
  */
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
+import type { CompressedForms } from '../../system/compression.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { ConfigurationSnapshot } from '../calls/function-configuration.ts'
 import type { CancellationToken } from '../calls/outcomes.ts'
@@ -27,6 +28,10 @@ export interface QueryOutcome {
   readonly resultText: string
   /** A sequence at which the result is current; null if nothing was read. */
   readonly snapshotSequence: number | null
+  /** True if the run made a download grant, which the result then carries. */
+  readonly hasGrant: boolean
+  /** Compressed forms of a cached result; null for one that keeps none. */
+  readonly compressed: CompressedForms | null
 }
 
 /** All that the result of a run depends on beside the call itself. */
@@ -88,7 +93,8 @@ export class Queries {
     const cached = cache.get(keys)
     if (cached === null) return null
     const snapshotSequence = cached.hasRead ? committer.durable : null
-    return { resultText: cached.resultText, snapshotSequence }
+    const { resultText, hasGrant, compressed } = cached
+    return { resultText, snapshotSequence, hasGrant, compressed }
   }
 
   /** Runs the Function, or joins an equal call that runs at the same snapshot. */
@@ -160,6 +166,8 @@ export class Queries {
       return {
         resultText: run.resultText,
         snapshotSequence: transaction.hasRead ? transaction.snapshot : null,
+        hasGrant: run.grantSeconds !== null,
+        compressed: null,
         dependencies,
       }
     } finally {
@@ -170,14 +178,15 @@ export class Queries {
   /** Caches the result unless it is random or out of date already. */
   #cache(
     keys: CacheKeys,
-    { resultText, usedRandom }: CompletedRun,
+    { resultText, usedRandom, grantSeconds }: CompletedRun,
     { snapshot, readSet, usedIdentity, configuration, lifetimeMillis }: QueryDependencies,
   ): void {
     const { cache, committer } = this.#port
     if (usedRandom || committer.changedSince(readSet, snapshot)) return
     if (configuration !== null && configuration !== this.#port.configuration.current) return
     const key = usedIdentity ? keys.perCaller : keys.shared
-    const result = { resultText, hasRead: readSet.count > 0, configuration }
+    const hasGrant = grantSeconds !== null
+    const result = { resultText, hasRead: readSet.count > 0, hasGrant, configuration }
     cache.put(key, result, readSet, lifetimeMillis)
   }
 }

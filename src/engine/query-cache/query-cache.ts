@@ -2,6 +2,12 @@
  * Caches results of Queries until a commit overlaps their read sets. Every entry is current at the
  * newest durable sequence, since a commit invalidates entries before its caller gets the reply.
  */
+import {
+  type CompressedForms,
+  type CompressedText,
+  type ContentCoding,
+  KeptForms,
+} from '../../system/compression.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import type { System } from '../../system/system.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
@@ -16,6 +22,8 @@ export interface CachedResult {
   readonly resultText: string
   /** True if any document or index was read. */
   readonly hasRead: boolean
+  /** True if the result carries a grant. */
+  readonly hasGrant: boolean
   /** The configuration whose variables it read; null if it read none. */
   readonly configuration: ConfigurationSnapshot | null
 }
@@ -36,19 +44,69 @@ export interface CacheKeys {
  * iteration skip the deleted entries at the front of the map, which costs more than the eviction.
  */
 const RETAINED_SHARE = 7 / 8
+/** Largest result, with its key, its read set and its compressed forms. */
+const ENTRY_CHARACTERS_MAX = CACHE_CHARACTERS_MAX / 8
 /** Shortest time between two moves of an entry to the end: a move costs as much as a lookup. */
 const MOVE_INTERVAL_MILLIS = 1_000
 
 /** Slots of the filter for keys that were requested before. */
 const REQUESTED_SLOTS = 65_536
 
-interface Entry extends CachedResult {
+/** A cached result that was found, and where its compressed forms are kept. */
+export interface FoundResult extends CachedResult {
+  readonly compressed: CompressedForms
+}
+
+/** The fields of an entry that the cache chooses. */
+interface EntryFields extends CachedResult {
   readonly key: string
   readonly size: number
+  readonly expiresAt: number
+  readonly movedAt: number
+}
+
+/** A result that keeps its own compressed forms, whose bytes count as characters of the cache. */
+class Entry implements FoundResult, CompressedForms {
+  readonly key: string
+  readonly resultText: string
+  readonly hasRead: boolean
+  readonly hasGrant: boolean
+  readonly configuration: ConfigurationSnapshot | null
   /** Monotonic milliseconds; infinite where the Query did not read the clock. */
   readonly expiresAt: number
   /** Monotonic milliseconds when it last moved to the end of the eviction order. */
   movedAt: number
+  size: number
+  readonly #charge: (entry: Entry, bytes: number) => boolean
+  /** Null until a request asks for a form. */
+  #forms: KeptForms | null = null
+
+  constructor(fields: EntryFields, charge: (entry: Entry, bytes: number) => boolean) {
+    this.key = fields.key
+    this.resultText = fields.resultText
+    this.hasRead = fields.hasRead
+    this.hasGrant = fields.hasGrant
+    this.configuration = fields.configuration
+    this.expiresAt = fields.expiresAt
+    this.movedAt = fields.movedAt
+    this.size = fields.size
+    this.#charge = charge
+  }
+
+  get compressed(): CompressedForms {
+    return this
+  }
+
+  find(coding: ContentCoding): CompressedText | null | undefined {
+    return this.#forms?.find(coding)
+  }
+
+  keep(coding: ContentCoding, form: CompressedText | null): void {
+    if (this.find(coding) !== undefined) return
+    if (form !== null && !this.#charge(this, form.blocks.length)) return
+    this.#forms ??= new KeptForms()
+    this.#forms.keep(coding, form)
+  }
 }
 
 export interface CacheStatistics {
@@ -96,7 +154,7 @@ export class QueryCache {
   }
 
   /** Returns the current result; null if there is none. */
-  get({ shared, perCaller }: CacheKeys): CachedResult | null {
+  get({ shared, perCaller }: CacheKeys): FoundResult | null {
     let entry = this.#entries.get(shared)
     if (entry === undefined && perCaller !== shared) entry = this.#entries.get(perCaller)
     const now = this.#clock.monotonicMillis()
@@ -127,13 +185,24 @@ export class QueryCache {
     const now = this.#clock.monotonicMillis()
     const expiresAt = now + (lifetimeMillis ?? Number.POSITIVE_INFINITY)
     const size = key.length + result.resultText.length + readSet.bytes
-    if (size > CACHE_CHARACTERS_MAX / 8) return
+    if (size > ENTRY_CHARACTERS_MAX) return
     const resultText = flatText(result.resultText)
-    const entry: Entry = { ...result, resultText, key, size, expiresAt, movedAt: now }
+    const fields = { ...result, resultText, key, size, expiresAt, movedAt: now }
+    const entry = new Entry(fields, this.#chargeForm)
     this.#entries.set(key, entry)
     this.#readSets.add(entry, readSet)
     this.#characters += size
     if (this.#characters > CACHE_CHARACTERS_MAX) this.#evict()
+  }
+
+  /** Returns whether the bytes are counted: those of an entry that was removed are not kept. */
+  readonly #chargeForm = (entry: Entry, bytes: number): boolean => {
+    const isKept = this.#entries.get(entry.key) === entry
+    if (!isKept || entry.size + bytes > ENTRY_CHARACTERS_MAX) return false
+    entry.size += bytes
+    this.#characters += bytes
+    if (this.#characters > CACHE_CHARACTERS_MAX) this.#evict()
+    return true
   }
 
   #evict(): void {

@@ -1,9 +1,11 @@
 /** Calls of Functions and their bodies, which are parsed in turn and freed before a call ends. */
 import type { CancellationToken } from '../../engine/calls/outcomes.ts'
+import type { CompressedForms } from '../../system/compression.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { AuthMode } from '../../value/identities.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
+import type { AnswerText } from '../transfers/answers.ts'
 import { resolveAffinity } from './callers.ts'
 import type { AffinitySource, Gateway } from './gateway.ts'
 import type { ApplicationCaller, Incoming } from './incoming.ts'
@@ -19,8 +21,14 @@ const NO_BYTES = new Uint8Array(0)
 export interface CallResponse {
   readonly releaseId: string
   readonly invocationId: string
-  /** Text in parts, since a result may be long. */
-  readonly body: readonly string[]
+  /** Text in parts, since a result may be long. The middle one is the result. */
+  readonly body: AnswerText
+  /**
+   * Present if the response may be compressed, with the compressed forms of the result that are
+   * kept or null. A response that may carry a secret, a key or a grant has none: the length of a
+   * compressed text tells who can add to the text what else is in it.
+   */
+  readonly compressible?: { readonly forms: CompressedForms | null }
 }
 
 /** An authenticated call with its body. It is cancelled when the client disconnects. */

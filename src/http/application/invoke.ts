@@ -48,7 +48,10 @@ async function queryResponseLater(
 function queryResponse(request: QueryRequest, outcome: QueryOutcome): CallResponse {
   const sequence = outcome.snapshotSequence === null ? 'null' : `"${outcome.snapshotSequence}"`
   const metadata = `"kind":"query","snapshotSequence":${sequence}`
-  return successResponse(request, request.release.releaseId, outcome.resultText, metadata)
+  const { releaseId } = request.release
+  const response = successResponse(request, releaseId, outcome.resultText, metadata)
+  if (outcome.hasGrant || request.definition.compress === false) return response
+  return { ...response, compressible: { forms: outcome.compressed } }
 }
 
 export async function invokeMutation(call: Call): Promise<CallResponse> {

@@ -2,16 +2,18 @@
 import { type Context, Hono } from 'hono'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { Fault } from '../../errors/fault.ts'
+import { andThen, type MaybePromise } from '../../system/maybe-promise.ts'
 import type { LogFields } from '../../telemetry/log.ts'
 import type { RequestId } from '../../value/ids.ts'
 import type { Live, Ready } from '../../wire/health.ts'
+import { compressionFor } from '../content-codings.ts'
 import { APPLICATION_CODES, errorResponse, toFault } from '../errors.ts'
 import { frontPage } from '../front-page.ts'
 import { probeResponse } from '../probes.ts'
 import type { PeerBinding } from '../rate-limits.ts'
 import type { RejectedRequest } from '../rejection-log.ts'
 import { countedStatus, type RouteClass } from '../request-counts.ts'
-import { answerBody } from '../transfers/answers.ts'
+import { type AnswerBody, answerBody } from '../transfers/answers.ts'
 import { allowOrigin, originDenied } from './browser-origins.ts'
 import { authenticate, chargeBody } from './callers.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './calls.ts'
@@ -148,7 +150,8 @@ async function handleCall(
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
     const answered = invoked instanceof Promise ? await invoked : invoked
-    response = successResponse(gateway, incoming, answered, invocation)
+    const succeeded = successResponse(gateway, incoming, answered, invocation)
+    response = succeeded instanceof Promise ? await succeeded : succeeded
   } catch (error) {
     incoming.bodyMemory?.release()
     response = failRequest(gateway, error, incoming)
@@ -270,16 +273,29 @@ function successResponse(
   { transfers }: Gateway,
   incoming: Incoming,
   response: CallResponse,
-  { unsent }: Invocation,
-): Response {
-  const body = answerBody(response.body, transfers, incoming)
-  if (body === null) {
+  { unsent, compresses }: Invocation,
+): MaybePromise<Response> {
+  const { body, compressible } = response
+  const compression =
+    compresses && compressible !== undefined
+      ? compressionFor(incoming.request, compressible.forms)
+      : null
+  return andThen(answerBody(body, transfers, incoming, compression), (answer) => {
+    if (answer !== null) return answered(incoming, response, answer)
     const detail = 'the memory for unsent responses is exhausted'
     throw new Fault(unsent.code, { retryable: unsent.retryable, detail })
-  }
+  })
+}
+
+function answered(
+  { requestId }: Incoming,
+  response: CallResponse,
+  { body, headers }: AnswerBody,
+): Response {
   return new Response(body, {
     headers: {
-      ...commonHeaders(incoming.requestId),
+      ...commonHeaders(requestId),
+      ...headers,
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'no-store',
       'x-service-invocation-id': response.invocationId,

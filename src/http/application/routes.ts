@@ -41,6 +41,11 @@ export interface Invocation extends Described {
   readonly body: Schema<unknown>
   readonly errors: readonly TableCode[]
   readonly invoke: (call: Call) => MaybePromise<CallResponse>
+  /**
+   * True if a response may be compressed, unless it has a grant or its Function forbids it. Results
+   * of Mutations and Actions are not: both may issue grants, guests and what other services answer.
+   */
+  readonly compresses: boolean
   /** Failure of a call that ran, when the memory for unsent responses is exhausted. */
   readonly unsent: { readonly code: TableCode; readonly retryable: boolean }
 }
@@ -108,6 +113,7 @@ export const INVOCATIONS: readonly Invocation[] = [
     replies: { 200: QueryAnswer },
     errors: CALL_ERRORS,
     invoke: invokeQuery,
+    compresses: true,
     unsent: { code: 'BUSY', retryable: true },
   },
   {
@@ -125,6 +131,7 @@ export const INVOCATIONS: readonly Invocation[] = [
       'OPERATION_REUSED',
     ],
     invoke: invokeMutation,
+    compresses: false,
     unsent: { code: 'RESULT_UNCERTAIN', retryable: true },
   },
   {
@@ -137,6 +144,7 @@ export const INVOCATIONS: readonly Invocation[] = [
     // The other errors of a Mutation that it calls are thrown inside the Action.
     errors: [...CALL_ERRORS, 'UNIQUE_VIOLATION'],
     invoke: invokeAction,
+    compresses: false,
     unsent: { code: 'UNAVAILABLE', retryable: false },
   },
 ]

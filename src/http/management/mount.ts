@@ -21,6 +21,7 @@ import { BUILD_VERSION } from '../../value/version.ts'
 import { ANY_MEDIA_TYPE, JSON_MEDIA_TYPE } from '../../wire/media-types.ts'
 import { type ManagementAccess, VERSION_HEADER } from '../../wire/operations/operation.ts'
 import { AuthenticationAttempt } from '../authentication-attempts.ts'
+import { compressionFor } from '../content-codings.ts'
 import { errorResponse, MANAGEMENT_CODES, toFault } from '../errors.ts'
 import { frontPage } from '../front-page.ts'
 import { preferredType } from '../media-types.ts'
@@ -148,7 +149,7 @@ async function handleRequest<A>(
   let fault: Fault | null = null
   try {
     const reply = await runSteps(options, context, route, received)
-    const response = render(reply, route, options.transfers, received)
+    const response = await render(reply, route, options.transfers, received, context.req.raw)
     status = response.status
     return withVersion(response, received)
   } catch (error) {
@@ -349,12 +350,13 @@ function checkEnvironment(
   }
 }
 
-function render<A>(
+async function render<A>(
   reply: Reply,
   route: Route<A>,
   transfers: Transfers,
   received: Received,
-): Response {
+  request: Request,
+): Promise<Response> {
   const headers = new Headers({
     'cache-control': route.cache,
     'x-content-type-options': 'nosniff',
@@ -374,8 +376,12 @@ function render<A>(
   const text = reply.text ?? (reply.body === undefined ? null : JSON.stringify(reply.body))
   if (text === null) return new Response(null, { status, headers })
   headers.set('content-type', contentType)
-  const body = answerBody([text], transfers, received)
-  if (body !== null) return new Response(body, { status, headers })
+  const compression = route.compresses ? compressionFor(request, reply.compressed) : null
+  const answer = await answerBody(['', text, ''], transfers, received, compression)
+  if (answer !== null) {
+    for (const [name, value] of Object.entries(answer.headers)) headers.set(name, value)
+    return new Response(answer.body, { status, headers })
+  }
   const detail = 'the memory for unsent responses is exhausted'
   throw new Fault(MANAGEMENT_CODES.busy, { detail })
 }

@@ -3,6 +3,7 @@
  * for each route.
  */
 import type { Actor } from '../../identity/actor.ts'
+import type { CompressedForms } from '../../system/compression.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import type { EnvironmentId, OperationId, ProjectId, RequestId } from '../../value/ids.ts'
 import type {
@@ -27,6 +28,8 @@ export interface Reply {
   readonly status: ReplyStatus
   readonly body?: object
   readonly text?: string
+  /** The kept compressed forms of a text that many requests get. */
+  readonly compressed?: CompressedForms
   /** Chunks of whole lines. The next one is requested once the peer has taken the last. */
   readonly lines?: AsyncGenerator<string>
   /** A response with bytes and headers of its own. */
@@ -42,7 +45,11 @@ export type ReplyOf<R extends Replies> = {
   ? { readonly file?: Response }
   :
       | { readonly body: BodyOf<R> }
-      | { readonly text: string; readonly contentType: string }
+      | {
+          readonly text: string
+          readonly contentType: string
+          readonly compressed?: CompressedForms
+        }
       | { readonly lines: AsyncGenerator<string>; readonly contentType: string })
 type BodyOf<R extends Replies> = {
   [S in keyof R]: R[S] extends Schema<infer B> ? B : never

@@ -11,6 +11,7 @@ import type {
   Probe,
   RealtimeRoute,
 } from '../application/routes.ts'
+import { CODING_HEADERS } from './headers.ts'
 import { headerParameters, repliesOf, requestBody } from './management.ts'
 import type { Operation } from './operations.ts'
 
@@ -48,7 +49,7 @@ const SIGNED_VALUES = {
 } as const
 
 export function invocationOperation(route: Invocation): Operation {
-  const { method, path, name, summary, body, errors } = route
+  const { method, path, name, summary, body, errors, compresses } = route
   return {
     ...COMMON,
     method,
@@ -60,7 +61,11 @@ export function invocationOperation(route: Invocation): Operation {
     headers: [{ name: AFFINITY_HEADER, schema: Affinity, required: false }],
     body: { mediaType: JSON_MEDIA_TYPE, schema: body, bytesMax: ENVELOPE_BYTES_MAX },
     replies: repliesOf(route),
-    replyHeaders: [...HEADERS, 'X-Service-Invocation-Id', 'X-Service-Release-Id'],
+    replyHeaders: [
+      ...HEADERS,
+      ...(compresses ? CODING_HEADERS : []),
+      ...(['X-Service-Invocation-Id', 'X-Service-Release-Id'] as const),
+    ],
     declaredErrors: true,
   }
 }

@@ -1,4 +1,5 @@
-/** Response headers as components. A header is required in each response that references it. */
+/** Response headers as components. Most are required in each response that references them. */
+import { CONTENT_CODINGS } from '../../system/compression.ts'
 import { idField } from '../../wire/fields.ts'
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
@@ -8,6 +9,10 @@ const header = (schema: JsonSchema): object => ({ required: true, schema })
 export const HEADERS = {
   'Accept-Ranges': header({ const: 'bytes' }),
   'Cache-Control': header({ const: 'no-store' }),
+  'Content-Encoding': {
+    description: 'Present if the body is compressed, as Accept-Encoding permits.',
+    schema: { enum: CONTENT_CODINGS },
+  },
   'Content-Disposition': header({ type: 'string', pattern: '^attachment' }),
   'Content-Security-Policy': header({ const: 'sandbox' }),
   'Cross-Origin-Resource-Policy': header({ const: 'cross-origin' }),
@@ -22,6 +27,10 @@ export const HEADERS = {
   },
   'Sec-WebSocket-Version': header({ const: '13' }),
   Upgrade: header({ const: 'websocket' }),
+  Vary: {
+    description: 'Has Accept-Encoding if another value may lead to another coding of the body.',
+    schema: { type: 'string', pattern: '^(?:Accept-Encoding(?:, Origin)?|Origin)$' },
+  },
   'WWW-Authenticate': header({ const: 'Bearer' }),
   'X-Content-Type-Options': header({ const: 'nosniff' }),
   'X-Service-File-Id': header(jsonSchemaOf(idField('fil'))),
@@ -35,6 +44,9 @@ export const HEADERS = {
 } as const
 
 export type HeaderName = keyof typeof HEADERS
+
+/** Headers of the responses of an operation that may be compressed. */
+export const CODING_HEADERS: readonly HeaderName[] = ['Content-Encoding', 'Vary']
 
 /** Values of headers that differ from those of the component. */
 export type HeaderValues = Readonly<Partial<Record<HeaderName, JsonSchema>>>

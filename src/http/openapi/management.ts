@@ -8,7 +8,7 @@ import {
   type ManagementOperation,
   type Operation as WireOperation,
 } from '../../wire/operations/operation.ts'
-import type { HeaderName } from './headers.ts'
+import { CODING_HEADERS, type HeaderName } from './headers.ts'
 import type { Header, Operation, Reply, RequestBody } from './operations.ts'
 
 const HEADERS: readonly HeaderName[] = [
@@ -53,7 +53,7 @@ function headOperation(read: Operation): Operation {
 }
 
 function managementOperation(operation: ManagementOperation): Operation {
-  const { method, path, name, summary, access, authorities, query, cache } = operation
+  const { method, path, name, summary, access, authorities, query, cache, compresses } = operation
   const isFile = operation.mediaTypes.includes(ANY_MEDIA_TYPE)
   return {
     origin: 'management',
@@ -69,6 +69,7 @@ function managementOperation(operation: ManagementOperation): Operation {
     replies: repliesOf(operation),
     replyHeaders: [
       ...(isFile ? FILE_HEADERS : HEADERS),
+      ...(compresses ? CODING_HEADERS : []),
       ...(access.kind === 'public' ? [] : (['X-Service-Version'] as const)),
     ],
     cache,

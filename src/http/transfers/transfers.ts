@@ -49,6 +49,26 @@ const UPLOADS = {
 /** Pause for other requests after a long body, as a multiple of its parse time. */
 const PAUSE_FACTOR = 4
 
+/**
+ * Compressions in threads at one time. The threads are those of file accesses too, and there are
+ * few cores.
+ */
+const COMPRESSIONS_MAX = 2
+
+/** The compressions that run in threads. */
+class Compressions {
+  #running = 0
+
+  /** Returns the function that ends a compression; null if too many run. */
+  begin(): (() => void) | null {
+    if (this.#running >= COMPRESSIONS_MAX) return null
+    this.#running += 1
+    return () => {
+      this.#running -= 1
+    }
+  }
+}
+
 export class Transfers {
   readonly bodies: MemoryBudget
   readonly answers: MemoryBudget
@@ -57,6 +77,8 @@ export class Transfers {
   /** Permits of uploads, per peer. */
   readonly uploads: FairSemaphore
   readonly downloads: Downloads
+  /** Compressions of long responses. */
+  readonly compressions = new Compressions()
   /** The order of calls and transfers of files on the event loop. */
   readonly turns: TransferTurns
   readonly #system: Pick<System, 'monotonicMillis'>

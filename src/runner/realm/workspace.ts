@@ -152,6 +152,7 @@ function describe(
     errors: definition.errors,
     ...(definition.kind === 'action' && { uses: definition.uses }),
     ...(definition.retry !== undefined && { retry: definition.retry }),
+    ...(definition.compress === false && { compress: definition.compress }),
   }))
   const listed = Object.entries(tables).map(([name, { fields, indexes }]) => ({
     name,

@@ -24,6 +24,8 @@ export async function forward(
 ): Promise<Response> {
   const headers = new Headers(request.headers)
   headers.set(FORWARDED, binding.peer ?? 'unknown')
+  // The runtime would send a header of its own, and the client may not read what that accepts.
+  if (!headers.has('accept-encoding')) headers.set('accept-encoding', 'identity')
   binding.takeTime()
   const answer = await fetch(request.url, {
     method: request.method,

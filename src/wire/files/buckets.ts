@@ -9,6 +9,7 @@ import {
   PAGE_MAX,
   PageLimit,
   Revision,
+  secretUpTo,
   text,
   textUpTo,
   U64,
@@ -86,7 +87,7 @@ export const StorageKeyIssued = schema({
   storageKeyId: idField('stk'),
   accessKeyId: idField('stk'),
   /** Null for a repeat. */
-  secretAccessKey: [textUpTo(64), '|', 'null'],
+  secretAccessKey: [secretUpTo(64), '|', 'null'],
   secretShownOnce: 'boolean',
   replayed: 'boolean',
 })

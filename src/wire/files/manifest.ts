@@ -90,7 +90,11 @@ const ActionUses = schema({
 })
 
 const FunctionField = schema([
-  [{ '...': FunctionFields, kind: "'query'" }, '|', { '...': FunctionFields, kind: "'mutation'" }],
+  [
+    { '...': FunctionFields, kind: "'query'", 'compress?': 'false' },
+    '|',
+    { '...': FunctionFields, kind: "'mutation'" },
+  ],
   '|',
   { '...': FunctionFields, kind: "'action'", uses: ActionUses, 'retry?': RetryField },
 ])

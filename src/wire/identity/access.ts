@@ -8,8 +8,8 @@ import {
   PAGE_MAX,
   PageLimit,
   RoleField,
+  secretUpTo,
   text,
-  textUpTo,
 } from '../fields.ts'
 import { OperationField } from '../idempotency-records.ts'
 import { rule } from '../rules.ts'
@@ -85,7 +85,7 @@ const Invitation = schema({
 })
 
 /** Only the first response contains `code`; a workload gets no code. */
-export const InvitationIssued = schema({ '...': Invitation, 'code?': textUpTo(256) })
+export const InvitationIssued = schema({ '...': Invitation, 'code?': secretUpTo(256) })
 export type InvitationIssued = Infer<typeof InvitationIssued>
 
 export const InvitationOperation = schema({

@@ -11,14 +11,14 @@ import {
   Name,
   PAGE_MAX,
   PageLimit,
-  textUpTo,
+  secretUpTo,
   U64,
 } from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'
 import { GrantField } from './access.ts'
 
 /** Longer than any credential. The rule rejects invalid credentials with 401. */
-const CREDENTIAL = textUpTo(256)
+const CREDENTIAL = secretUpTo(256)
 
 export const ExchangeRequest = schema({
   code: CREDENTIAL,

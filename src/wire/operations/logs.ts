@@ -34,6 +34,7 @@ export const followLogs = environmentOperation({
   capability: 'logs:follow',
   query: LogFollowQuery,
   mediaTypes: [LINES_MEDIA_TYPE],
+  compresses: false,
   replies: { 200: LogLine },
 })
 

@@ -119,6 +119,11 @@ export interface Operation<
   /** Media types of a successful response, the default first. Failures are JSON. */
   readonly mediaTypes: readonly string[]
   readonly replies: R
+  /**
+   * True if a response may be compressed. A response with a secret may not: the length of a
+   * compressed text tells who can add to the text what else is in it.
+   */
+  readonly compresses: boolean
   /** Error codes of the handler. The steps before it add theirs. */
   readonly errors: readonly TableCode[]
   /** Milliseconds that a client waits for all attempts together; undefined for its default. */
@@ -156,6 +161,8 @@ interface Input<
   /** Default: JSON. */
   readonly mediaTypes?: readonly string[]
   readonly replies: R
+  /** Default: true for a GET, whose responses have no secrets. */
+  readonly compresses?: boolean
   readonly errors?: readonly TableCode[]
   readonly deadlineMs?: number
   readonly responseBytesMax?: number
@@ -229,7 +236,11 @@ export function developmentOperation<
 >(input: Input<P, B, 'none', None, H, R>): Operation<DevelopmentAccess, P, B, 'none', None, H, R> {
   const { path } = input
   const access: DevelopmentAccess = { kind: 'development' }
-  return complete(input, { path, access, authorities: NOBODY, rate: 'none' })
+  // The handlers make their own short responses.
+  return complete(
+    { ...input, compresses: false },
+    { path, access, authorities: NOBODY, rate: 'none' },
+  )
 }
 
 const NO_HEADERS: Headers = {}
@@ -259,6 +270,7 @@ function complete<O extends Operation>(
     cache: input.cache ?? 'no-store',
     mediaTypes: input.mediaTypes ?? JSON_ALONE,
     replies: input.replies,
+    compresses: input.compresses ?? method === 'GET',
     errors: input.errors ?? NO_ERRORS,
     deadlineMs: input.deadlineMs,
     responseBytesMax: input.responseBytesMax,

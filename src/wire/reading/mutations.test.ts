@@ -4,6 +4,7 @@ import { mutatedJson, Random } from '../../../testing/fuzzing/fuzz.ts'
 import { arbitraryOf } from '../../../testing/openapi/arbitrary-requests.ts'
 import { fc } from '../../../testing/properties.ts'
 import { declaredSchemas, rulesAgainst } from '../../../testing/wire-schemas.ts'
+import { SECRET_FORMAT } from '../fields.ts'
 import { jsonSchemaOf } from './json-schema.ts'
 import { compiledType } from './read.ts'
 
@@ -17,6 +18,7 @@ const UNSAID = [
 
 /** The validator of all schemas, so that the schema of schemas is compiled once. */
 const ajv = new Ajv2020({ strict: false, addUsedSchema: false })
+ajv.addFormat(SECRET_FORMAT, true)
 
 /** Number of mutations of each schema. */
 const MUTATIONS = process.env.SVC_TEST_LONG === '1' ? 300 : 60

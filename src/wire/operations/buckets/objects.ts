@@ -43,6 +43,7 @@ export const readObject = environmentOperation({
     'if-range': CONDITION,
   },
   replies: { 200: 'bytes', 206: 'bytes', 304: null },
+  compresses: false,
   errors: ['PLATFORM_BODY_TOO_LARGE', 'RANGE_INVALID', 'UNAVAILABLE'],
   deadlineMs: TRANSFER_DEADLINE_MS,
 })
