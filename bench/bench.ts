@@ -8,6 +8,7 @@
 import type { Figure, Measured } from './figure.ts'
 import { CALLS } from './figures/calls.ts'
 import { COMMITS } from './figures/commits.ts'
+import { COMPRESSION } from './figures/compression.ts'
 import { CONSOLE } from './figures/console.ts'
 import { DISK } from './figures/disk.ts'
 import { FILES } from './figures/files.ts'
@@ -39,6 +40,7 @@ const FIGURES: readonly Figure[] = [
   ...CALLS,
   ...ONE_CALLER,
   ...PROCESSES_COMPARED,
+  ...COMPRESSION,
   ...CONSOLE,
   ...TRACES,
   ...PROMOTIONS,
