@@ -4,6 +4,7 @@ import {
   encodeFrame,
   handshake,
   OPCODE,
+  type ReceivedFrame,
   readFrames,
 } from '../../testing/realtime/raw-web-sockets.ts'
 
@@ -75,7 +76,7 @@ export class MessageSocket {
       this.#rest = this.#rest.subarray(end + 4)
       for (const message of this.#waiting.splice(0)) this.send(message)
     }
-    const frames: { opcode: number; payload: Buffer }[] = []
+    const frames: ReceivedFrame[] = []
     this.#rest = readFrames(this.#rest, frames)
     for (const { opcode, payload } of frames) {
       if (this.#isClosed) return

@@ -265,11 +265,13 @@ class Binding implements ApplicationBinding {
 
 /**
  * Options of the runtime's WebSockets. The runtime itself closes with 1002, 1007 or 1009 if a peer
- * violates the framing or sends too much. It sends no pings, since the protocol sends its own.
+ * violates the framing or sends too much, compressed or not: it decompresses no more than the bound
+ * of a message. All connections share one compressor and one decompressor, so none keeps a window
+ * between two messages. It sends no pings, since the protocol sends its own.
  */
 const SOCKETS: Bun.WebSocketHandler<SocketSession> = {
   maxPayloadLength: REALTIME_MESSAGE_BYTES_MAX,
-  perMessageDeflate: false,
+  perMessageDeflate: { compress: 'shared', decompress: 'shared' },
   sendPings: false,
   idleTimeout: 0,
   open: (socket) => socket.data.opened(socketOf(socket)),
@@ -283,7 +285,7 @@ const SOCKETS: Bun.WebSocketHandler<SocketSession> = {
 function socketOf(socket: Bun.ServerWebSocket<SocketSession>): Socket {
   return {
     // The runtime returns -1 for a message that it buffers because the peer does not read.
-    send: (text) => socket.send(text) >= 0,
+    send: (text, compresses) => socket.send(text, compresses) >= 0,
     ping: () => void socket.ping(),
     close: (code, reason) => socket.close(code, reason),
     cut: () => socket.terminate(),

@@ -43,7 +43,7 @@ export class KeptForms implements CompressedForms {
 
 /**
  * Bytes of the shortest text that is compressed. A shorter one fits into one packet anyway.
- * @limit Requests: the shortest response that is compressed
+ * @limit Requests: the shortest response, and the shortest state of Realtime, that is compressed
  */
 export const COMPRESSED_BYTES_MIN = 1_024
 

@@ -46,10 +46,14 @@ export function encodeFrame(frame: Frame): Uint8Array {
 
 export interface ReceivedFrame {
   readonly opcode: number
+  /** True if the payload begins a compressed message. */
+  readonly isCompressed: boolean
   readonly payload: Buffer
 }
 
 export interface RawWebSocket {
+  /** The extensions that the server has accepted; null for none. */
+  readonly extensions: string | null
   readonly frames: readonly ReceivedFrame[]
   /** True once the server has closed the connection. */
   readonly hasEnded: boolean
@@ -75,6 +79,7 @@ export async function openRawWebSocket(
   const frames: ReceivedFrame[] = []
   let [hasEnded, isOpen] = [false, false]
   let rest: Buffer = Buffer.alloc(0)
+  let extensions: string | null = null
   socket.on('error', () => undefined)
   socket.on('close', () => {
     hasEnded = true
@@ -83,7 +88,9 @@ export async function openRawWebSocket(
     rest = Buffer.concat([rest, bytes])
     const end = isOpen ? -1 : rest.indexOf('\r\n\r\n')
     if (end >= 0) {
-      isOpen = rest.toString('latin1', 0, end).startsWith('HTTP/1.1 101')
+      const head = rest.toString('latin1', 0, end)
+      isOpen = head.startsWith('HTTP/1.1 101')
+      extensions = /\r\nsec-websocket-extensions: *([^\r]*)/i.exec(head)?.[1] ?? null
       rest = rest.subarray(end + 4)
     }
     if (isOpen) rest = readFrames(rest, frames)
@@ -93,6 +100,7 @@ export async function openRawWebSocket(
     if (!isOpen) throw new Error('no WebSocket')
   }, WAIT)
   return {
+    extensions,
     frames,
     get hasEnded() {
       return hasEnded
@@ -141,6 +149,7 @@ export function readFrames(bytes: Buffer, frames: ReceivedFrame[]): Buffer {
     if (bytes.length - at < head + length) break
     frames.push({
       opcode: bytes[at]! & 0x0f,
+      isCompressed: (bytes[at]! & 0x40) !== 0,
       payload: Buffer.from(bytes.subarray(at + head, at + head + length)),
     })
     at += head + length

@@ -15,6 +15,8 @@ export interface QueryState {
   readonly resultText: string
   /** The sequence at which it was read; null if nothing was read. */
   readonly snapshotSequence: number | null
+  /** True if the text may be compressed: it has no grant, and its Function permits it. */
+  readonly isCompressible: boolean
   /** The memory of the text. An observer that needs it after a newer state has to keep it. */
   readonly memory: SharedMemory
 }
@@ -182,11 +184,12 @@ export class LiveQuery implements Keeper {
     this.snapshot = snapshot
     this.runBytes = runBytesOf(outcome)
     this.#chargeOverhead(WATCHED_QUERY_BYTES + readSet.bytes + readSet.count * READ_SET_ENTRY_BYTES)
-    const { resultText, snapshotSequence } = outcome
+    const { resultText, snapshotSequence, hasGrant } = outcome
+    const isCompressible = !hasGrant && this.request.definition.compress !== false
     // Equal bytes keep the object, by which members know whether they have the state.
     if (this.state?.resultText === resultText) return
     this.state?.memory.drop(this)
-    this.state = { resultText: flatText(resultText), snapshotSequence, memory }
+    this.state = { resultText: flatText(resultText), snapshotSequence, isCompressible, memory }
     requireMemory(memory.keep(this))
   }
 

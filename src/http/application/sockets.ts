@@ -12,9 +12,10 @@ export const CLOSE = {
 export interface Socket {
   /**
    * Sends a text message. Returns false if the buffer of the socket is full: the message is in
-   * the buffer, and no further one may follow before `drained` is called.
+   * the buffer, and no further one may follow before `drained` is called. With `compresses` the
+   * message is compressed if the peer has offered that.
    */
-  send(text: string): boolean
+  send(text: string, compresses: boolean): boolean
   ping(): void
   /** Sends a close frame; no message follows. */
   close(code: number, reason: string): void

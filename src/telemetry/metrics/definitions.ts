@@ -39,8 +39,8 @@ export const COUNTERS = {
   realtimeStatesSent: 'States that were sent to Realtime clients',
   realtimeResyncs: 'States that a Realtime client must resynchronize to',
   realtimeMemoryRejections: 'Subscriptions that ended for lack of memory',
-  realtimeReceivedBytes: 'Bytes of messages from Realtime clients',
-  realtimeSentBytes: 'Bytes of messages to Realtime clients',
+  realtimeReceivedBytes: 'Bytes of messages from Realtime clients, decompressed',
+  realtimeSentBytes: 'Bytes of messages to Realtime clients before compression',
 
   commits: 'Mutations that became durable, including those that wrote nothing',
   commitBatches: 'Commit batches; each has the commits that were ready at the same time',

@@ -3,6 +3,7 @@ import type { MemoryBudget } from '../../../system/memory-budget.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import type { ApplicationCaller } from '../incoming.ts'
 import type { Authorization, OpenedBy } from './authorizations.ts'
+import type { CompressionTime } from './compression-time.ts'
 import type { Deliveries } from './delivery-slices.ts'
 import type { Traffic, TrafficCounts } from './traffic.ts'
 
@@ -36,6 +37,8 @@ export interface ConnectionParts {
   /** The memory of all subscriptions. */
   readonly memory: MemoryBudget
   readonly deliveries: Deliveries
+  /** The time that compression may take on all connections. */
+  readonly compression: CompressionTime
 }
 
 export interface Ending {

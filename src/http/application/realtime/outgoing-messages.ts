@@ -3,7 +3,9 @@
  * each subscription only the newest state waits, so a slow reader holds no backlog.
  */
 
+import { COMPRESSED_BYTES_MIN } from '../../../system/compression.ts'
 import type { Socket } from '../sockets.ts'
+import type { CompressionTime } from './compression-time.ts'
 import type { Deliveries, Receiver } from './delivery-slices.ts'
 
 /** Bound on the control messages that wait for a peer that does not read. */
@@ -13,6 +15,8 @@ const WAITING_MAX = 1_024
 export interface StateSource {
   /** Returns the next message; null if none is left to send. */
   nextMessage(): string | null
+  /** True if the message that `nextMessage` has returned last may be compressed. */
+  readonly isCompressible: boolean
 }
 
 export interface OutgoingEvents {
@@ -25,6 +29,7 @@ export interface OutgoingEvents {
 export class OutgoingMessages implements Receiver {
   readonly #events: OutgoingEvents
   readonly #deliveries: Deliveries
+  readonly #compression: CompressionTime
   readonly #control: string[] = []
   /** The newest answer to a ping, which replaces one that waits. */
   #pong: string | null = null
@@ -34,9 +39,10 @@ export class OutgoingMessages implements Receiver {
   #isBlocked = false
   #hasOverflowed = false
 
-  constructor(events: OutgoingEvents, deliveries: Deliveries) {
+  constructor(events: OutgoingEvents, deliveries: Deliveries, compression: CompressionTime) {
     this.#events = events
     this.#deliveries = deliveries
+    this.#compression = compression
   }
 
   /** Returns whether messages wait because the peer reads more slowly than they are made. */
@@ -97,11 +103,20 @@ export class OutgoingMessages implements Receiver {
 
   #flush(): void {
     while (!this.#isBlocked && this.#socket !== null) {
-      const message = this.#control.shift() ?? this.#takePong() ?? this.#nextState()
-      if (message === null) return
-      this.#events.onSent(Buffer.byteLength(message))
-      this.#isBlocked = !this.#socket.send(message)
+      const message = this.#control.shift() ?? this.#takePong()
+      if (message !== null) this.#send(this.#socket, message, false)
+      else if (!this.#sendState(this.#socket)) return
     }
+  }
+
+  #send(socket: Socket, message: string, isCompressible: boolean): void {
+    const bytes = Buffer.byteLength(message)
+    this.#events.onSent(bytes)
+    const isCompressed =
+      isCompressible && bytes >= COMPRESSED_BYTES_MIN && this.#compression.isLeft()
+    this.#isBlocked = isCompressed
+      ? !this.#compression.measure(() => socket.send(message, true))
+      : !socket.send(message, false)
   }
 
   #takePong(): string | null {
@@ -110,13 +125,19 @@ export class OutgoingMessages implements Receiver {
     return pong
   }
 
-  /** Returns the next state. A source stays first until it is empty: its parts are contiguous. */
-  #nextState(): string | null {
+  /**
+   * Sends the next state; returns false without one. A source stays first until it is empty: its
+   * parts are contiguous.
+   */
+  #sendState(socket: Socket): boolean {
     for (const source of this.#sources) {
       const message = source.nextMessage()
-      if (message !== null) return message
+      if (message !== null) {
+        this.#send(socket, message, source.isCompressible)
+        return true
+      }
       this.#sources.delete(source)
     }
-    return null
+    return false
   }
 }

@@ -71,7 +71,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
   constructor(
     gateway: Gateway,
     incoming: OpenedBy,
-    { registry, traffic, memory, deliveries }: ConnectionParts,
+    { registry, traffic, memory, deliveries, compression }: ConnectionParts,
   ) {
     this.gateway = gateway
     this.incoming = incoming
@@ -91,6 +91,7 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
         onSent: (bytes) => traffic.sent(bytes),
       },
       deliveries,
+      compression,
     )
     this.#messages = new RateLimiter(
       gateway.system,

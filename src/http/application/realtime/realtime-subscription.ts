@@ -114,6 +114,10 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
     return this.#isSent && this.#watched?.subscription.isCurrent === true
   }
 
+  get isCompressible(): boolean {
+    return this.#sending?.isCompressible === true
+  }
+
   get #isSent(): boolean {
     return this.#unsent === null && this.#messages === null
   }

@@ -9,6 +9,7 @@ import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
 import { CLOSE, type Upgrade } from '../sockets.ts'
+import { CompressionTime } from './compression-time.ts'
 import type { ConnectionRegistry, Ending, OpenConnection } from './connection-registry.ts'
 import { Deliveries } from './delivery-slices.ts'
 import { traceHeadersOf } from './operation-traces.ts'
@@ -45,6 +46,7 @@ export class Realtime implements ConnectionRegistry {
   readonly #metrics: Metrics
   readonly #memory: MemoryBudget
   readonly #deliveries: Deliveries
+  readonly #compression: CompressionTime
   readonly #connections = new Set<OpenConnection>()
   readonly #byPeer = new Map<string, number>()
   readonly #byCredential = new Map<CredentialId, number>()
@@ -60,6 +62,7 @@ export class Realtime implements ConnectionRegistry {
     this.#metrics = metrics
     this.#memory = new MemoryBudget(limits.memoryBytesMax)
     this.#deliveries = new Deliveries(gateway.system)
+    this.#compression = new CompressionTime(gateway.system)
     metrics.addSource(() => ({
       realtimeConnections: this.#connections.size,
       realtimeMemoryBytes: this.#memory.used,
@@ -88,6 +91,7 @@ export class Realtime implements ConnectionRegistry {
         traffic: new Traffic(this.#metrics),
         memory: this.#memory,
         deliveries: this.#deliveries,
+        compression: this.#compression,
       },
     )
     this.#connections.add(connection)
