@@ -47,7 +47,7 @@ async function listenIn(path: string): Promise<Bun.Subprocess> {
   return listener
 }
 
-test('the directory of a server that was killed is removed, and that of another one stays', async () => {
+test('the directory of a killed server is removed, and that of another one stays', async () => {
   const killed = directory('svc-server-killed')
   const running = directory('svc-server-running')
   const stopped = directory('svc-server-stopped')

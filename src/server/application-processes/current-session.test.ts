@@ -85,7 +85,7 @@ test('a connection with more messages that wait than the bound is cut', async ()
   expect(received).toHaveLength(WAITING_MESSAGES_MAX)
 })
 
-test('a connection is cut when its messages that wait exceed the share of its address', async () => {
+test('a connection is cut when its messages exceed the share of its address', async () => {
   const text = 'x'.repeat(60_000)
   // An address may hold a quarter of a budget: two of these messages.
   const { session, following, received, ends, budget } = open(

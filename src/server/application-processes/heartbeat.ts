@@ -11,7 +11,7 @@ export const BEAT_MILLIS = 1_000
  */
 const READY_BEATS_MAX = 15
 const STARTING_BEATS_MAX = 120
-/** Keys that are sent before the next beat, after which the process is asked at once. */
+/** Keys that are sent before the next beat, after which a further question is sent at once. */
 const KEYS_UNASKED_MAX = 100_000
 /** Keys without an answer, after which a process has hung: about 100 MiB. */
 const KEYS_UNANSWERED_MAX = 1_000_000
@@ -28,7 +28,7 @@ export class Heartbeat {
   readonly #options: HeartbeatOptions
   #isAsked = false
   #isHung = false
-  /** Beats since the process was asked, while it does not answer. */
+  /** Beats since the question that the process has not answered. */
   #missed = 0
   /** Keys that were sent since the last question that was answered. */
   #keys = 0

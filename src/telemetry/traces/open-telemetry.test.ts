@@ -256,7 +256,7 @@ test('the end exports what has ended, and what ends later is dropped', async () 
 })
 
 describe('a span of another process', () => {
-  test('is the parent of spans here, and is exported by the process that started it', async () => {
+  test('a span of another process is the parent of spans here, and is exported there', async () => {
     const { traces: there } = open()
     const { traces: here, counted } = open()
     const outer = request(there, { traceparent: SAMPLED, tracestate: 'rojo=1' })
@@ -279,7 +279,7 @@ describe('a span of another process', () => {
     await expect.poll(counted).toEqual([1, 0, 0])
   })
 
-  test('that is not exported has no spans here either', () => {
+  test('a span of another process that is not exported has no spans here', () => {
     const { traces } = open()
     const span = traces.started(new Headers({ traceparent: UNSAMPLED }))
     expect(span.isSampled).toBe(false)
