@@ -44,6 +44,21 @@ export function readDescendants(server: number): Process[] {
   return found
 }
 
+/** Returns the main process of the server and its application processes. */
+export function readServing(server: number): number[] {
+  const applications = readDescendants(server).filter(isApplication)
+  return [server, ...applications.map(({ pid }) => pid)]
+}
+
+/** Returns the runners of all processes of the server. */
+export function readRunners(server: number): Process[] {
+  return readDescendants(server).filter((each) => !isApplication(each))
+}
+
+function isApplication({ command }: Process): boolean {
+  return command.endsWith(' __application-process')
+}
+
 export function residentBytes(pid: number): number {
   const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(kernelText(`/proc/${pid}/status`) ?? '')?.[1]
   return Number(kibibytes) * 1024

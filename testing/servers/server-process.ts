@@ -30,6 +30,9 @@ export interface ServerOptions {
  */
 const TEST_PROCESSES = process.env.SVC_TEST_APPLICATION_PROCESSES
 
+/** Processes that answer the application address of such a server: 1 is the main process. */
+export const ANSWERING_PROCESSES = Number(TEST_PROCESSES ?? 1)
+
 /** Time limit of a start: less than that of a test, so that a failure shows the output. */
 const START_TIMEOUT_MS = 60_000
 
