@@ -6,6 +6,7 @@ import type { FileDocument } from '../engine/files/file-documents.ts'
 import { openBytes } from '../product/files/downloads.ts'
 import type { FilePorts } from '../product/files/ports.ts'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
+import { sizedResponse } from './transfers/sized-streams.ts'
 
 export interface AnswerOptions {
   /** The name that a browser saves the file under; null if the response suggests none. */
@@ -45,10 +46,11 @@ export async function fileAnswer(
   if (range === 'unsatisfiable') return range
   const { start, end } = range ?? { start: 0, end: size }
   if (end - start > bytesMax) return 'too-large'
-  const body = await send(end - start, () => openBytes(files, file, { start, end }))
-  headers.set('content-length', String(end - start))
   if (range !== null) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
-  return new Response(body, { status: range === null ? 200 : 206, headers })
+  const status = range === null ? 200 : 206
+  const slice = { start, end }
+  const body = await send(end - start, () => openBytes(files, file, slice))
+  return sizedResponse(body, { length: end - start, status, headers })
 }
 
 function openAtOnce<T>(_: number, open: () => Promise<T>): Promise<T> {

@@ -2,12 +2,15 @@
  * The two HTTP listeners. They reject what the runtime accepts: a second Host header, an invalid
  * Host, and connections that stay idle for too long.
  */
-import http from 'node:http'
+import http, { STATUS_CODES } from 'node:http'
 import { Fault } from '../errors/fault.ts'
 import type { ApplicationBinding } from '../http/application/incoming.ts'
 import type { Socket, SocketSession, Upgrade } from '../http/application/sockets.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
+import { DOWNLOAD_IDLE_SECONDS } from '../http/transfers/downloads.ts'
+import { sizedStreamOf } from '../http/transfers/sized-streams.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
+import { ConnectionStreams } from '../system/connections/connection-streams.ts'
 import { type RemoteEnd, SendingRates } from '../system/sending-rates.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -113,7 +116,9 @@ export function openListener(options: ListenOptions): OpenListener {
         const routed = hasHost ? request : withHost(request)
         const isHead = request.method === 'HEAD' && app.answersHead?.(routed) !== true
         const response = isHead ? head(app, routed, binding) : app.fetch(routed, binding)
-        return isDraining ? withoutReuse(response) : response
+        const sent = isDraining ? withoutReuse(response) : response
+        // The other responses have their body in memory.
+        return sent instanceof Promise ? sent.then((each) => binding.send(each, system)) : sent
       },
       error: (error) =>
         errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
@@ -199,6 +204,8 @@ async function head(
   return new Response(null, { status, headers })
 }
 
+type Clock = Pick<System, 'nowMillis'>
+
 /** The connection of a request, once its rate was bounded. */
 interface Connection {
   /** Null for a connection that has ended. */
@@ -209,6 +216,8 @@ interface Connection {
 const NOWHERE: RemoteEnd = { address: '', port: 0 }
 /** Undefined before the first rate is bounded. */
 let rates: SendingRates | null | undefined
+/** Undefined before the first stream is sent. */
+let streams: ConnectionStreams | null | undefined
 
 /** Computes the peer address on demand: most calls never need it, and the look-up costs 2 us. */
 class Binding implements ApplicationBinding {
@@ -216,6 +225,8 @@ class Binding implements ApplicationBinding {
   readonly #server: Bun.Server<SocketSession>
   readonly #tlsTerminated: boolean
   #connection: Connection | null = null
+  /** True once the response is sent beside the runtime, whose times do not apply to it. */
+  #isStreamed = false
 
   constructor(request: Request, server: Bun.Server<SocketSession>, tlsTerminated: boolean) {
     this.#request = request
@@ -237,7 +248,7 @@ class Binding implements ApplicationBinding {
   }
 
   setTime(seconds: number): void {
-    this.#server.timeout(this.#request, seconds)
+    if (!this.#isStreamed) this.#server.timeout(this.#request, seconds)
   }
 
   setRate(bytesPerSecond: number | null): void {
@@ -246,6 +257,31 @@ class Binding implements ApplicationBinding {
     this.#connection ??= this.#findConnection(rates)
     const { descriptor, end } = this.#connection
     if (descriptor !== null) rates.limit(descriptor, end, bytesPerSecond)
+  }
+
+  /** Returns what the runtime sends: the response, or nothing once its stream was sent. */
+  send(response: Response, system: Clock): Response | Promise<Response> {
+    const body = sizedStreamOf(response)
+    return body === null ? response : this.#stream(response, body, system)
+  }
+
+  async #stream(
+    response: Response,
+    body: ReadableStream<Uint8Array>,
+    system: Clock,
+  ): Promise<Response> {
+    streams ??= ConnectionStreams.open()
+    rates ??= SendingRates.open()
+    const end = this.#server.requestIP(this.#request)
+    const descriptor = end === null ? null : (rates?.find(end) ?? null)
+    if (descriptor === null || streams === null) return response
+    this.#isStreamed = true
+    this.takeTime()
+    const { signal } = this.#request
+    const idleMillis = DOWNLOAD_IDLE_SECONDS * 1000
+    const head = headOf(response, system)
+    const isSent = await streams.send(descriptor, { head, body, signal, idleMillis })
+    return isSent ? new Response(null) : response
   }
 
   #findConnection(open: SendingRates): Connection {
@@ -261,6 +297,16 @@ class Binding implements ApplicationBinding {
   upgrade({ headers, session }: Upgrade): boolean {
     return this.#server.upgrade(this.#request, { headers: { ...headers }, data: session })
   }
+}
+
+/** Returns the status line and the headers of a response that ends its connection. */
+function headOf({ status, headers }: Response, system: Clock): string {
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`]
+  for (const [name, value] of headers) {
+    if (name !== 'connection' && name !== 'date') lines.push(`${name}: ${value}`)
+  }
+  lines.push(`date: ${new Date(system.nowMillis()).toUTCString()}`, 'connection: close', '', '')
+  return lines.join('\r\n')
 }
 
 /**

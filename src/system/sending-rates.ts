@@ -3,8 +3,9 @@
  * `sendfile`, for as long as the peer takes it, and has no hook between two pieces. The bound of
  * the socket fills its buffer, so that each piece ends after less than a millisecond.
  */
-import { dlopen, FFIType, ptr } from 'bun:ffi'
+import { FFIType, ptr } from 'bun:ffi'
 import ipaddr from 'ipaddr.js'
+import { openLibc } from './connections/libc.ts'
 
 /** The remote end of a connection. */
 export interface RemoteEnd {
@@ -30,7 +31,7 @@ const SYMBOLS = {
   setsockopt: { args: [i32, i32, i32, pointer, u32], returns: i32 },
 } as const
 
-type Sockets = ReturnType<typeof dlopen<typeof SYMBOLS>>['symbols']
+type Sockets = NonNullable<ReturnType<typeof openLibc<typeof SYMBOLS>>>
 
 export class SendingRates {
   readonly #sockets: Sockets
@@ -44,14 +45,8 @@ export class SendingRates {
 
   /** Opens the socket calls of the system; null on one that has no such bound. */
   static open(): SendingRates | null {
-    if (process.platform !== 'linux') return null
-    const machine = process.arch === 'x64' ? 'x86_64' : 'aarch64'
-    for (const name of ['libc.so.6', `libc.musl-${machine}.so.1`]) {
-      try {
-        return new SendingRates(dlopen(name, SYMBOLS).symbols)
-      } catch {}
-    }
-    return null
+    const sockets = openLibc(SYMBOLS)
+    return sockets === null ? null : new SendingRates(sockets)
   }
 
   /**

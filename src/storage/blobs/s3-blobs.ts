@@ -31,6 +31,8 @@ export interface S3BlobsOptions {
 
 /** Less than the second after which health probes time out. */
 const PROBE_MILLIS = 800
+/** Slices up to this size are read at once. */
+const SMALL_BYTES = 64 * 1024
 /** Keys of one page, the most that S3 lists. */
 const LIST_MAX = 1_000
 const DIGEST = /^[0-9a-f]{64}$/
@@ -71,7 +73,8 @@ export class S3Blobs implements BlobStore {
   }
 
   /**
-   * Reads the first bytes, so that a failure of the store is reported before the response starts.
+   * Reads the first bytes, so that a failure of the store is reported before the response starts,
+   * and all of a short slice, which leaves the connection to further requests.
    */
   async open(content: Content, { start, end }: Slice): Promise<BlobBody> {
     if (start === end) return new Blob([])
@@ -79,7 +82,8 @@ export class S3Blobs implements BlobStore {
     const reader = (stream as ReadableStream<Uint8Array>).getReader()
     const read = () => this.#objects.request(this.#objects.requestMillis, () => reader.read())
     try {
-      return await exactly({ read, cancel: () => reader.cancel() }, end - start)
+      const bytes = await exactly({ read, cancel: () => reader.cancel() }, end - start)
+      return end - start <= SMALL_BYTES ? await new Response(bytes).bytes() : bytes
     } catch (error) {
       throw isMissing(error) ? missing(content.sha256) : error
     }

@@ -4,6 +4,7 @@ import { openBytes } from '../../../../product/files/downloads.ts'
 import { readObject } from '../../../../product/files/objects.ts'
 import { partsOfSizes } from '../../../../value/files/part-sizes.ts'
 import { allowsRange, requestedRange } from '../../../ranges.ts'
+import { sizedResponse } from '../../../transfers/sized-streams.ts'
 import { checksumHeaders } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
 import { checkRead } from './conditions.ts'
@@ -39,15 +40,17 @@ export async function getObject(call: ObjectCall): Promise<Response> {
       headers.set(name, value)
     }
   }
-  headers.set('content-length', String(end - start))
   // An empty part has no range that could be sent.
   const isPartial = slice !== null && end > start
   if (isPartial) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
   const status = isPartial ? 206 : 200
-  if (request.method === 'HEAD') return new Response(null, { status, headers })
+  if (request.method === 'HEAD') {
+    headers.set('content-length', String(end - start))
+    return new Response(null, { status, headers })
+  }
   const body = await openBytes(gateway.files, file, { start, end })
   gateway.counts.transferred('downloaded', end - start)
-  return new Response(body, { status, headers })
+  return sizedResponse(body, { length: end - start, status, headers })
 }
 
 /** Returns whether the client verifies checksums. Signed URLs have the header as a parameter. */
