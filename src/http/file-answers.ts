@@ -6,6 +6,7 @@ import type { FileDocument } from '../engine/files/file-documents.ts'
 import { openBytes } from '../product/files/downloads.ts'
 import type { FilePorts } from '../product/files/ports.ts'
 import { allowsRange, isNotModified, requestedRange } from './ranges.ts'
+import { namedResponse } from './transfers/named-bytes.ts'
 import { sizedResponse } from './transfers/sized-streams.ts'
 
 export interface AnswerOptions {
@@ -15,6 +16,8 @@ export interface AnswerOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Bytes of one response; default: no bound. */
   readonly bytesMax?: number
+  /** True if the response names the bytes, which another process sends; default: false. */
+  readonly namesBytes?: boolean | undefined
   /** Opens the bytes that are sent. By default it opens them immediately. */
   readonly send?: <T>(bytes: number, open: () => Promise<T>) => Promise<T>
 }
@@ -49,6 +52,9 @@ export async function fileAnswer(
   if (range !== null) headers.set('content-range', `bytes ${start}-${end - 1}/${size}`)
   const status = range === null ? 200 : 206
   const slice = { start, end }
+  if (options.namesBytes) {
+    return namedResponse({ content: { sha256: file.sha256, size }, slice }, { status, headers })
+  }
   const body = await send(end - start, () => openBytes(files, file, slice))
   return sizedResponse(body, { length: end - start, status, headers })
 }

@@ -1,5 +1,6 @@
 /** Token buckets by key: those of one process, and those that several processes share. */
 import { sha256 } from '../system/digests.ts'
+import { sharedMicros } from '../system/shared-memory.ts'
 import type { System } from '../system/system.ts'
 
 export interface RateLimit {
@@ -160,9 +161,8 @@ export class SharedBuckets implements TokenBuckets {
   }
 }
 
-/** Milliseconds that all processes of a machine count alike, and that never go back in one. */
 function wallMillis(): number {
-  return Math.floor(performance.timeOrigin + performance.now())
+  return Math.floor(sharedMicros() / 1000)
 }
 
 /** A state has tokens in its upper half and milliseconds in its lower half; 0 is a full bucket. */

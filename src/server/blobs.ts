@@ -38,6 +38,23 @@ export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
   return blobs
 }
 
+interface FollowOptions extends Pick<BlobsOptions, 'rootPath' | 'environmentId'> {
+  /** The address of the S3-compatible store; null for the disk. */
+  readonly s3: S3Address | null
+}
+
+/** Opens the store in a process that does not own the root, for reads alone. */
+export function followBlobs({
+  rootPath,
+  environmentId,
+  s3,
+}: FollowOptions): Pick<BlobStore, 'open'> {
+  const directory = join(rootPath, FILES_DIRECTORY)
+  if (s3 === null) return FileBlobs.follow(directory)
+  const stagingDirectory = join(directory, 'temporary')
+  return S3Blobs.follow({ address: s3, environmentId, stagingDirectory })
+}
+
 /** Returns the address with its revealed keys, for the client of the store alone. */
 export function revealAddress({ endpoint, bucket, region, ...keys }: S3Settings): S3Address {
   const accessKeyId = keys.accessKeyId.reveal()

@@ -8,6 +8,7 @@ import { openApiText } from '../http/openapi/published.ts'
 import { managementLimits } from '../http/rate-limits.ts'
 import { RejectionLog } from '../http/rejection-log.ts'
 import type { RequestCounts } from '../http/request-counts.ts'
+import { PEER_DOWNLOADS_MAX } from '../http/transfers/downloads.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
@@ -24,6 +25,7 @@ import type { Traces } from '../telemetry/traces/spans.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
 import { ApplicationProcesses } from './application-processes/application-processes.ts'
+import { revealAddress } from './blobs.ts'
 import { environmentApp, type OpenEnvironment, openEnvironment } from './environments.ts'
 import { type ListenerApp, openListener, type Surface } from './listeners.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
@@ -98,7 +100,13 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
     root === undefined
       ? null
       : await openEnvironment({ ...options, traces, processes, auditSink, rootPath: root })
-  const running = { ...options, traces, identity, environment, transfers: transfersOf(options) }
+  const running = {
+    ...options,
+    traces,
+    identity,
+    environment,
+    transfers: transfersOf(options, processes),
+  }
   const application = environment === null ? null : applicationOf(running, environment, processes)
   const realtime = processes ?? application
   const management = managementApp(running, realtime)
@@ -127,10 +135,6 @@ function processesOf(
   return new ApplicationProcesses({ count, system, log, metrics, traces })
 }
 
-const LIMITED =
-  'With several application processes, downloads of files have no Content-Length: ' +
-  'see svc docs operations.'
-
 /** Starts the application processes, and answers what they pass on. */
 async function startProcesses(
   processes: ApplicationProcesses,
@@ -148,11 +152,10 @@ async function startProcesses(
     log,
   })
   closing.add(() => origin.cut())
-  log.warn('server.application_processes_limited', { message: LIMITED })
   const { realtime, memory, sandbox, traces } = configuration
   const { count } = processes
   const share = (total: number) => Math.ceil(total / count)
-  const { root, database, jwtProviders, allowedOrigins, s3Host } = configuration.product!
+  const { root, database, jwtProviders, allowedOrigins, s3Host, storage } = configuration.product!
   await processes.start({
     engine,
     store,
@@ -173,11 +176,13 @@ async function startProcesses(
       jwtProviders,
       allowedOrigins,
       s3Host,
+      s3: storage?.s3 ? revealAddress(storage.s3) : null,
       sandbox,
       memory: {
         requestMib: share(memory.requestMib),
         responseMib: share(memory.responseMib),
       },
+      peerDownloadsMax: share(PEER_DOWNLOADS_MAX),
       realtime: {
         connectionsMax: share(realtime.connectionsMax),
         connectionsPerCredentialMax: share(realtime.connectionsPerCredentialMax),
@@ -203,11 +208,15 @@ async function openTraces(options: CompositionOptions): Promise<Traces | null> {
 
 const MIB = 1024 * 1024
 
-function transfersOf({ configuration, system }: CompositionOptions): Transfers {
+function transfersOf(
+  { configuration, system }: CompositionOptions,
+  processes: ApplicationProcesses | null,
+): Transfers {
   const { requestMib, responseMib } = configuration.memory
   return new Transfers(system, {
     unfinishedBodyBytesMax: requestMib * MIB,
     unsentAnswerBytesMax: responseMib * MIB,
+    state: processes?.transfers,
   })
 }
 

@@ -8,6 +8,7 @@ import type { ApplicationBinding } from '../http/application/incoming.ts'
 import type { Socket, SocketSession, Upgrade } from '../http/application/sockets.ts'
 import { errorResponse, type SurfaceCodes } from '../http/errors.ts'
 import { DOWNLOAD_IDLE_SECONDS } from '../http/transfers/downloads.ts'
+import { TAKES_NAMED_BYTES } from '../http/transfers/named-bytes.ts'
 import { sizedStreamOf } from '../http/transfers/sized-streams.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
 import { ConnectionStreams } from '../system/connections/connection-streams.ts'
@@ -102,7 +103,7 @@ export function openListener(options: ListenOptions): OpenListener {
       fetch: (request, server) => {
         const host = request.headers.get('host')
         const hasHost = request.url.charCodeAt(0) !== SLASH
-        const binding = new Binding(request, server, tlsTerminated)
+        const binding = new Binding(request, server, options)
         if (host && host !== knownHost && !isHost(host, request.url)) {
           const fault = new Fault(codes.invalid, { violations: [HOST_VIOLATION] })
           if (app.reject !== undefined) return app.reject(binding, fault)
@@ -224,19 +225,30 @@ class Binding implements ApplicationBinding {
   readonly #request: Request
   readonly #server: Bun.Server<SocketSession>
   readonly #tlsTerminated: boolean
+  readonly #isInternal: boolean
   #connection: Connection | null = null
   /** True once the response is sent beside the runtime, whose times do not apply to it. */
   #isStreamed = false
 
-  constructor(request: Request, server: Bun.Server<SocketSession>, tlsTerminated: boolean) {
+  constructor(
+    request: Request,
+    server: Bun.Server<SocketSession>,
+    { tlsTerminated, listen }: Pick<ListenOptions, 'tlsTerminated' | 'listen'>,
+  ) {
     this.#request = request
     this.#server = server
     this.#tlsTerminated = tlsTerminated
+    this.#isInternal = 'socketPath' in listen
   }
 
   get peer(): string {
     const socket = this.#server.requestIP(this.#request)?.address
     return peerAddress(this.#request.headers, socket, this.#tlsTerminated)
+  }
+
+  /** Only processes of this server can reach a socket of the file system. */
+  get namesBytes(): boolean {
+    return this.#isInternal && this.#request.headers.has(TAKES_NAMED_BYTES)
   }
 
   takeTime(): void {

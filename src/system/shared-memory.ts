@@ -1,6 +1,11 @@
 /** Memory that several processes of this server map from one file. Atomics work in it. */
 import { closeSync, ftruncateSync, openSync } from 'node:fs'
 
+/** Microseconds that all processes of a machine count alike, and that never go back in one. */
+export function sharedMicros(): number {
+  return Math.floor((performance.timeOrigin + performance.now()) * 1000)
+}
+
 /** Creates the file, which only this user may read, full of zeros, and maps it. */
 export function createSharedMemory(path: string, bytes: number): BigInt64Array {
   const file = openSync(path, 'wx+', 0o600)

@@ -45,6 +45,8 @@ export interface ApplicationBinding extends PeerBinding {
    * stays for later responses. Does nothing on a system without such a bound.
    */
   setRate(bytesPerSecond: number | null): void
+  /** True if the response may name the bytes of a file, which another process sends. */
+  readonly namesBytes: boolean
   /** Turns the connection into a WebSocket; returns false if its key header is malformed. */
   upgrade(upgrade: Upgrade): boolean
 }

@@ -13,12 +13,16 @@ const LONG = 64 * 1024 + 1
 
 let millis = 0
 let hasCalls: boolean
+/** Downloads of other processes. */
+let elsewhere: number
+const turns = { hasCalls: () => hasCalls, downloads: (own: number) => own + elsewhere }
 let downloads: Downloads
 beforeEach(() => {
   vi.useFakeTimers()
   millis = 0
   hasCalls = false
-  downloads = new Downloads({ monotonicMillis: () => millis }, { hasCalls: () => hasCalls })
+  elsewhere = 0
+  downloads = new Downloads({ monotonicMillis: () => millis }, turns)
 })
 afterEach(() => void vi.useRealTimers())
 

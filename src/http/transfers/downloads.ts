@@ -63,7 +63,7 @@ interface Download {
 
 export class Downloads {
   readonly #system: Pick<System, 'monotonicMillis'>
-  readonly #turns: Pick<TransferTurns, 'hasCalls'>
+  readonly #turns: Pick<TransferTurns, 'hasCalls' | 'downloads'>
   readonly #permits: FairSemaphore
   readonly #downloads = new Set<Download>()
   #timer: ReturnType<typeof setInterval> | null = null
@@ -72,7 +72,7 @@ export class Downloads {
 
   constructor(
     system: Pick<System, 'monotonicMillis'>,
-    turns: Pick<TransferTurns, 'hasCalls'>,
+    turns: Pick<TransferTurns, 'hasCalls' | 'downloads'>,
     permitsPerKey = PEER_DOWNLOADS_MAX,
   ) {
     this.#system = system
@@ -126,7 +126,8 @@ export class Downloads {
   /** Bounds each download to its part of the rate beside calls, or to nothing without calls. */
   #divideRate(): void {
     const hasCalls = this.#turns.hasCalls(this.#system.monotonicMillis(), RATES_MILLIS)
-    const rate = hasCalls ? BYTES_PER_SECOND_BESIDE_CALLS / this.#downloads.size : null
+    const all = this.#turns.downloads(this.#downloads.size)
+    const rate = hasCalls ? BYTES_PER_SECOND_BESIDE_CALLS / Math.max(all, 1) : null
     for (const download of this.#downloads) {
       if (download.rate === rate) continue
       download.rate = rate
@@ -151,6 +152,7 @@ export class Downloads {
         connection.setTime(DOWNLOAD_IDLE_SECONDS)
       }
     }
+    this.#turns.downloads(this.#downloads.size)
     if (this.#downloads.size > 0) return
     for (const timer of [this.#timer, this.#ratesTimer]) if (timer !== null) clearInterval(timer)
     this.#timer = null

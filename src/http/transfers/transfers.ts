@@ -4,7 +4,7 @@ import { MemoryBudget } from '../../system/memory-budget.ts'
 import type { System } from '../../system/system.ts'
 import { Downloads } from './downloads.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
-import { TransferTurns } from './transfer-turns.ts'
+import { type TransferState, TransferTurns } from './transfer-turns.ts'
 
 export interface TransferLimits {
   /** Bytes of request bodies that are incomplete or not yet parsed. */
@@ -13,6 +13,8 @@ export interface TransferLimits {
   readonly unsentAnswerBytesMax: number
   /** Downloads of long files of one address; default: PEER_DOWNLOADS_MAX. */
   readonly peerDownloadsMax?: number
+  /** Default: that of one process. */
+  readonly state?: TransferState | undefined
 }
 
 const MIB = 1024 * 1024
@@ -88,7 +90,7 @@ export class Transfers {
     this.bodies = new MemoryBudget(limits.unfinishedBodyBytesMax)
     this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
     this.#system = system
-    this.turns = new TransferTurns(system)
+    this.turns = new TransferTurns(system, limits.state)
     this.downloads = new Downloads(system, this.turns, limits.peerDownloadsMax)
     this.uploads = new FairSemaphore(system, UPLOADS, 'uploads')
     this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')

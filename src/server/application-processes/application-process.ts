@@ -19,6 +19,7 @@ import { APPLICATION_CODES } from '../../http/errors.ts'
 import { applicationLimits } from '../../http/rate-limits.ts'
 import { RejectionLog } from '../../http/rejection-log.ts'
 import { requestCounts } from '../../http/request-counts.ts'
+import { SharedTransferState } from '../../http/transfers/shared-transfers.ts'
 import { Transfers } from '../../http/transfers/transfers.ts'
 import { LiveConfiguration } from '../../product/configuration/live-configuration.ts'
 import { functionStorage } from '../../product/files/function-storage.ts'
@@ -42,11 +43,13 @@ import type { Traces } from '../../telemetry/traces/spans.ts'
 import { Secret } from '../../value/secret.ts'
 import { BUILD_VERSION } from '../../value/version.ts'
 import { prepareManifests } from '../../wire/files/manifest.ts'
+import { followBlobs } from '../blobs.ts'
 import type { ServerIo } from '../io.ts'
 import { openListener } from '../listeners.ts'
 import { Channel } from './channel.ts'
 import { currentApp } from './current-app.ts'
 import { Follower } from './follower.ts'
+import { ForwardedRequests } from './forwarded-requests.ts'
 import type { ApplicationSide, MainSide, ProcessStatus, StartMessage } from './messages.ts'
 import { processLog } from './process-log.ts'
 import { remoteCalls } from './remote-calls.ts'
@@ -128,6 +131,14 @@ async function open(
   const gateway = gatewayOf(start, shared, parts)
   const { metrics } = shared
   const origin = mountApplication(gateway, new Realtime(gateway, start.realtime, metrics))
+  const { bodies, downloads } = gateway.transfers
+  const { environmentId } = root.descriptor
+  const forwarded = new ForwardedRequests({
+    ...start,
+    downloads,
+    blobs: followBlobs({ ...start, environmentId }),
+    reject: (binding, fault) => origin.reject(binding, fault),
+  })
   await product.serving.whenIdle()
   await follower.current()
   const listener = openListener({
@@ -136,7 +147,7 @@ async function open(
     listen: start.listen,
     sharesPort: true,
     tlsTerminated: true,
-    app: currentApp(origin, follower, start, gateway.transfers.bodies),
+    app: currentApp(origin, follower, forwarded, bodies),
     codes: APPLICATION_CODES,
   })
   metrics.addSource(() => ({ applicationRequestsInFlight: listener.inFlight() }))
@@ -241,7 +252,7 @@ async function openParts(
 }
 
 function gatewayOf(
-  { allowedOrigins, s3Host, memory, limitsPath }: StartMessage,
+  { allowedOrigins, s3Host, memory, peerDownloadsMax, ...start }: StartMessage,
   { system, log, metrics, traces }: Shared,
   { engine, product, tokens }: OpenParts,
 ): Gateway {
@@ -256,12 +267,14 @@ function gatewayOf(
     transfers: new Transfers(system, {
       unfinishedBodyBytesMax: memory.requestMib * MIB,
       unsentAnswerBytesMax: memory.responseMib * MIB,
+      peerDownloadsMax,
+      state: new SharedTransferState(mapSharedMemory(start.transfersPath), start.number),
     }),
     counts: requestCounts(metrics, 'application'),
     allowedOrigins: new Set(allowedOrigins),
     s3Host,
     envelopes: new QueryEnvelopes(),
-    limits: applicationLimits(system, mapSharedMemory(limitsPath)),
+    limits: applicationLimits(system, mapSharedMemory(start.limitsPath)),
     // The main process answers the requests that need these two.
     get files(): never {
       throw notHere()

@@ -13,6 +13,10 @@ import type { Release } from '../../engine/releases/executable-release.ts'
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import { Fault } from '../../errors/fault.ts'
 import { SHARED_LIMITS_BYTES } from '../../http/rate-limits.ts'
+import {
+  SHARED_TRANSFERS_BYTES,
+  SharedTransferState,
+} from '../../http/transfers/shared-transfers.ts'
 import type { KeyUses } from '../../product/application-clients/key-verification.ts'
 import type { WriteKeySet } from '../../product/functional-tokens/providers.ts'
 import type { ServedTargets } from '../../product/serving/serving.ts'
@@ -59,7 +63,13 @@ export interface ServedParts {
   readonly addRecords: (records: readonly string[]) => void
   readonly start: Omit<
     StartMessage,
-    'countersPath' | 'limitsPath' | 'originPath' | 'latestSequence' | 'schema'
+    | 'countersPath'
+    | 'limitsPath'
+    | 'transfersPath'
+    | 'number'
+    | 'originPath'
+    | 'latestSequence'
+    | 'schema'
   >
 }
 
@@ -72,7 +82,7 @@ interface ApplicationProcess {
   readonly exited: Promise<unknown>
   readonly warm: Set<ReleaseId>
   isReady: boolean
-  /** What the process has reported last; null before. */
+  /** The last report of the process; null before. */
   status: ProcessStatus | null
 }
 
@@ -81,6 +91,8 @@ export class ApplicationProcesses {
   readonly originPath: string
   /** The memory in which all processes keep the rate limits of the application origin. */
   readonly limits: BigInt64Array
+  /** The pace of transfers, which all processes share. */
+  readonly transfers: SharedTransferState
   readonly #options: ApplicationProcessesOptions
   readonly #directory: string
   readonly #counters: SharedCounters
@@ -97,6 +109,11 @@ export class ApplicationProcesses {
     this.originPath = join(this.#directory, SOCKET)
     this.#counters = SharedCounters.create(join(this.#directory, 'counters'))
     this.limits = createSharedMemory(join(this.#directory, 'limits'), SHARED_LIMITS_BYTES)
+    const transfersPath = join(this.#directory, 'transfers')
+    this.transfers = new SharedTransferState(
+      createSharedMemory(transfersPath, SHARED_TRANSFERS_BYTES),
+      0,
+    )
     options.metrics.addProcesses({
       refresh: () => this.#refresh(),
       reported: () => this.#reported(),
@@ -145,7 +162,7 @@ export class ApplicationProcesses {
     const { count, system } = this.#options
     void removeAbandoned(tmpdir(), system.nowMillis())
     this.#timer = setInterval(() => this.#beat(), BEAT_MILLIS)
-    await Promise.all(Array.from({ length: count }, () => this.#startOne(parts)))
+    await Promise.all(Array.from({ length: count }, (_, i) => this.#startOne(parts, i + 1)))
   }
 
   /** Returns whether every process would answer a call of the Release at once. */
@@ -203,7 +220,7 @@ export class ApplicationProcesses {
     for (const each of this.#processes) each.kill()
   }
 
-  async #startOne(parts: ServedParts): Promise<void> {
+  async #startOne(parts: ServedParts, number: number): Promise<void> {
     const ready = Promise.withResolvers<void>()
     const { log } = this.#options
     const child = Bun.spawn(ownCommand(APPLICATION_PROCESS_ARGUMENT), {
@@ -249,7 +266,7 @@ export class ApplicationProcesses {
       const { signalCode: signal, exitCode: code } = child
       const message = 'An application process has ended. It is replaced.'
       log.error('server.application_process_ended', { message, pid: child.pid, signal, code })
-      const again = () => void this.#startOne(parts).then(ready.resolve)
+      const again = () => void this.#startOne(parts, number).then(ready.resolve)
       setTimeout(again, each.isReady ? 0 : RESTART_MILLIS)
     })
     // In this turn of the event loop: this process receives every later commit.
@@ -260,6 +277,8 @@ export class ApplicationProcesses {
         ...parts.start,
         countersPath: join(this.#directory, 'counters'),
         limitsPath: join(this.#directory, 'limits'),
+        transfersPath: join(this.#directory, 'transfers'),
+        number,
         originPath: this.originPath,
         latestSequence: store.latestSequence,
         schema: store.schema(),

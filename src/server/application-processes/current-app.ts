@@ -9,18 +9,17 @@ import type { MemoryBudget } from '../../system/memory-budget.ts'
 import type { ListenerApp } from '../listeners.ts'
 import { CurrentSession } from './current-session.ts'
 import type { Follower } from './follower.ts'
-import { forward, isForwarded } from './forwarded-requests.ts'
-import type { StartMessage } from './messages.ts'
+import type { ForwardedRequests } from './forwarded-requests.ts'
 
 export function currentApp(
   origin: ApplicationOrigin,
   follower: Follower,
-  { originPath, s3Host }: StartMessage,
+  forwarded: ForwardedRequests,
   /** The memory of unfinished requests. */
   memory: MemoryBudget,
 ): ListenerApp {
   const answer = (request: Request, binding: ApplicationBinding) => {
-    if (isForwarded(request.url, s3Host)) return forward(request, binding, originPath)
+    if (forwarded.includes(request.url)) return forwarded.answer(request, binding)
     const isUpgrade = request.headers.has('upgrade')
     return origin.fetch(request, isUpgrade ? currentSockets(binding, follower, memory) : binding)
   }
@@ -49,6 +48,7 @@ function currentSockets(
     setTime: (seconds) => binding.setTime(seconds),
     setRate: (bytesPerSecond) => binding.setRate(bytesPerSecond),
     isAnswered: () => binding.isAnswered(),
+    namesBytes: false,
     upgrade: ({ headers, session }) =>
       binding.upgrade({ headers, session: new CurrentSession(session, follower, share) }),
   }

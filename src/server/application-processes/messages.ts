@@ -9,6 +9,7 @@ import type { Listener } from '../../settings/addresses.ts'
 import type { RealtimeSettings } from '../../settings/realtime.ts'
 import type { MemorySettings } from '../../settings/settings.ts'
 import type { TraceSettings } from '../../settings/traces.ts'
+import type { S3Address } from '../../storage/blobs/s3-objects.ts'
 import type { KeyPublisher, PublishedKeySet } from '../../storage/control/published-keys.ts'
 import type { ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
 import type { Principal } from '../../value/identities.ts'
@@ -28,14 +29,21 @@ export interface StartMessage {
   readonly countersPath: string
   /** The memory in which all processes keep the rate limits of the application origin. */
   readonly limitsPath: string
+  /** The memory in which all processes keep the pace of transfers. */
+  readonly transfersPath: string
+  /** The number of this process, from 1. One that is replaced has the same number. */
+  readonly number: number
   /** The Unix socket on which the main process answers what it alone can. */
   readonly originPath: string
   readonly databaseUrl: string | null
   readonly jwtProviders: readonly JwtProvider[]
   readonly allowedOrigins: readonly string[]
   readonly s3Host: string | null
+  /** The S3-compatible store of the bytes of files; null for the disk. */
+  readonly s3: S3Address | null
   readonly sandbox: 'preferred' | 'required'
   readonly memory: MemorySettings
+  readonly peerDownloadsMax: number
   readonly realtime: RealtimeSettings
   readonly traces: SentTraces | null
   /** The newest sequence and the schema that the following messages continue. */
@@ -64,7 +72,7 @@ export interface MainSide {
     | { readonly kind: 'status' }
 }
 
-/** What an application process reports of itself. */
+/** The report of an application process. */
 export interface ProcessStatus {
   readonly realtime: ComponentHealth
   readonly metrics: ProcessMetrics

@@ -54,6 +54,11 @@ export class FileBlobs implements BlobStore {
     return blobs
   }
 
+  /** Opens the store in a process that does not own the root, for reads alone. */
+  static follow(directory: string): Pick<BlobStore, 'open'> {
+    return new FileBlobs({ directory, freeFloorBytes: 0 })
+  }
+
   stage(bytesExpected: number): Promise<StagedBlob> {
     return this.#staging.stage(bytesExpected, (file) => this.#commit(file))
   }

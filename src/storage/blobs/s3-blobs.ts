@@ -56,6 +56,13 @@ export class S3Blobs implements BlobStore {
     return blobs
   }
 
+  /** Opens the store in a process that does not own the root, for reads alone. */
+  static follow(
+    options: Pick<S3BlobsOptions, 'address' | 'environmentId' | 'stagingDirectory'>,
+  ): Pick<BlobStore, 'open'> {
+    return new S3Blobs({ ...options, freeFloorBytes: 0 })
+  }
+
   stage(bytesExpected: number): Promise<StagedBlob> {
     return this.#staging.stage(bytesExpected, (file) => this.#commit(file))
   }

@@ -5,6 +5,7 @@ import { FILE_DOCUMENTS } from '../../../value/files/files.ts'
 import { APPLICATION_CODES, errorResponse } from '../../errors.ts'
 import { fileAnswer } from '../../file-answers.ts'
 import { peerOf } from '../../rate-limits.ts'
+import { namedBytesOf } from '../../transfers/named-bytes.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import { requireId, withGrant } from './grants.ts'
@@ -31,13 +32,17 @@ export async function answerDownload(
   const { request, binding } = incoming
   const answer = await fileAnswer(gateway.files, request, file, {
     fileName: file.fileName,
+    namesBytes: binding.namesBytes,
     headers,
     send: (bytes, open) => {
       return gateway.transfers.downloads.send({ peer: peerOf(binding), bytes }, binding, open)
     },
   })
   if (!(answer instanceof Response)) return unsatisfiable(gateway, incoming, file.size)
-  if (answer.body !== null) {
+  const named = namedBytesOf(answer.headers)
+  if (named !== null) {
+    gateway.counts.transferred('downloaded', named.slice.end - named.slice.start)
+  } else if (answer.body !== null) {
     gateway.counts.transferred('downloaded', Number(answer.headers.get('content-length')))
   }
   return answer

@@ -4,6 +4,7 @@ import { openBytes } from '../../../../product/files/downloads.ts'
 import { readObject } from '../../../../product/files/objects.ts'
 import { partsOfSizes } from '../../../../value/files/part-sizes.ts'
 import { allowsRange, requestedRange } from '../../../ranges.ts'
+import { namedResponse } from '../../../transfers/named-bytes.ts'
 import { sizedResponse } from '../../../transfers/sized-streams.ts'
 import { checksumHeaders } from '../checksums.ts'
 import { S3Fault } from '../errors.ts'
@@ -24,7 +25,7 @@ export async function requireObject({
 }
 
 export async function getObject(call: ObjectCall): Promise<Response> {
-  const { request, gateway, query } = call
+  const { request, gateway, incoming, query } = call
   const number = query.has('partNumber') ? parsePartNumber(query) : null
   if (number !== null && request.headers.has('range')) {
     throw new S3Fault('InvalidRequest', 'a range and a partNumber')
@@ -48,8 +49,16 @@ export async function getObject(call: ObjectCall): Promise<Response> {
     headers.set('content-length', String(end - start))
     return new Response(null, { status, headers })
   }
-  const body = await openBytes(gateway.files, file, { start, end })
+  const bytes = { start, end }
+  const isNamed = incoming.binding.namesBytes === true
+  const body = isNamed ? null : await openBytes(gateway.files, file, bytes)
   gateway.counts.transferred('downloaded', end - start)
+  if (body === null) {
+    return namedResponse(
+      { content: { sha256: file.sha256, size }, slice: bytes },
+      { status, headers },
+    )
+  }
   return sizedResponse(body, { length: end - start, status, headers })
 }
 
