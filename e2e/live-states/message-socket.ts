@@ -10,6 +10,7 @@ import {
 
 export interface MessageEvents {
   readonly onMessage: (text: string) => void
+  readonly onUpgraded?: () => void
   /** Called once, also if the connection could not be opened. */
   readonly onClosed: () => void
 }
@@ -73,6 +74,7 @@ export class MessageSocket {
         return
       }
       this.#isUpgraded = true
+      this.#events.onUpgraded?.()
       this.#rest = this.#rest.subarray(end + 4)
       for (const message of this.#waiting.splice(0)) this.send(message)
     }

@@ -8,7 +8,6 @@ import { openApiText } from '../http/openapi/published.ts'
 import { managementLimits } from '../http/rate-limits.ts'
 import { RejectionLog } from '../http/rejection-log.ts'
 import type { RequestCounts } from '../http/request-counts.ts'
-import { PEER_DOWNLOADS_MAX } from '../http/transfers/downloads.ts'
 import { Transfers } from '../http/transfers/transfers.ts'
 import { deliverProductAudit } from '../identity/audit.ts'
 import { type Identity, openIdentity } from '../identity/identity.ts'
@@ -182,13 +181,7 @@ async function startProcesses(
         requestMib: share(memory.requestMib),
         responseMib: share(memory.responseMib),
       },
-      peerDownloadsMax: share(PEER_DOWNLOADS_MAX),
-      realtime: {
-        connectionsMax: share(realtime.connectionsMax),
-        connectionsPerCredentialMax: share(realtime.connectionsPerCredentialMax),
-        connectionsPerPeerMax: share(realtime.connectionsPerPeerMax),
-        memoryBytesMax: share(realtime.memoryBytesMax),
-      },
+      realtime: { ...realtime, memoryBytesMax: share(realtime.memoryBytesMax) },
       traces: traces && {
         ...traces,
         headers: traces.headers.map(({ name, value }) => ({ name, value: value.reveal() })),

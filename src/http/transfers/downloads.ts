@@ -5,14 +5,15 @@
  * finds the downloads that have ended, and the system bounds the rates.
  */
 
-import { isFault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import { FairSemaphore, type Release } from '../../system/fair-semaphore.ts'
+import type { Counts } from '../../system/shared-counts.ts'
 import type { System } from '../../system/system.ts'
 import { BYTES_PER_SECOND_BESIDE_CALLS, type TransferTurns } from './transfer-turns.ts'
 
 /**
  * Each holds two descriptors, so all of them hold about 2,000.
- * @limit Requests: downloads of files over 64 KiB (long files) at one time; one more is `BUSY`
+ * @limit Requests: downloads of files over 64 KiB (long files) in one process; one more is `BUSY`
  */
 export const DOWNLOADS_MAX = 1_024
 /**
@@ -61,10 +62,19 @@ interface Download {
   rate: number | null
 }
 
+export interface DownloadBounds {
+  /** Downloads of long files of one address; default: PEER_DOWNLOADS_MAX. */
+  readonly permitsPerKey?: number | undefined
+  /** The downloads of all processes of the server; null or absent for this one alone. */
+  readonly counts?: Counts | null | undefined
+}
+
 export class Downloads {
   readonly #system: Pick<System, 'monotonicMillis'>
   readonly #turns: Pick<TransferTurns, 'hasCalls' | 'downloads'>
   readonly #permits: FairSemaphore
+  readonly #counts: Counts | null
+  readonly #peerMax: number
   readonly #downloads = new Set<Download>()
   #timer: ReturnType<typeof setInterval> | null = null
   #ratesTimer: ReturnType<typeof setInterval> | null = null
@@ -73,8 +83,10 @@ export class Downloads {
   constructor(
     system: Pick<System, 'monotonicMillis'>,
     turns: Pick<TransferTurns, 'hasCalls' | 'downloads'>,
-    permitsPerKey = PEER_DOWNLOADS_MAX,
+    { permitsPerKey = PEER_DOWNLOADS_MAX, counts = null }: DownloadBounds = {},
   ) {
+    this.#counts = counts
+    this.#peerMax = permitsPerKey
     this.#system = system
     this.#turns = turns
     const permits = { permits: DOWNLOADS_MAX, permitsPerKey }
@@ -114,13 +126,29 @@ export class Downloads {
 
   async #acquire(peer: string): Promise<Release> {
     try {
-      return await this.#permits.acquire(peer)
+      return await this.#permit(peer)
     } catch (error) {
       const now = this.#system.monotonicMillis()
       if (!isFault(error, 'BUSY') || now - this.#lookedAtMillis < SOON_MILLIS) throw error
       this.#look()
-      return this.#permits.acquire(peer)
+      return this.#permit(peer)
     }
+  }
+
+  /** Downloads that have ended in another process are known there, within LOOK_MILLIS. */
+  async #permit(peer: string): Promise<Release> {
+    const release = await this.#permits.acquire(peer)
+    const counts = this.#counts
+    if (counts === null) return release
+    const key = `downloads of the peer ${peer}`
+    if (counts.take(key, this.#peerMax)) {
+      return () => {
+        release()
+        counts.release(key)
+      }
+    }
+    release()
+    throw new Fault('BUSY', { detail: 'downloads of a peer' })
   }
 
   /** Bounds each download to its part of the rate beside calls, or to nothing without calls. */

@@ -1,6 +1,7 @@
 /** Limits of both origins on transfers: memory, rate, and the parsing of long bodies. */
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
 import { MemoryBudget } from '../../system/memory-budget.ts'
+import type { Counts } from '../../system/shared-counts.ts'
 import type { System } from '../../system/system.ts'
 import { Downloads } from './downloads.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'
@@ -13,6 +14,8 @@ export interface TransferLimits {
   readonly unsentAnswerBytesMax: number
   /** Downloads of long files of one address; default: PEER_DOWNLOADS_MAX. */
   readonly peerDownloadsMax?: number
+  /** Downloads of all processes; default: of this one. */
+  readonly counts?: Counts | undefined
   /** Default: that of one process. */
   readonly state?: TransferState | undefined
 }
@@ -91,7 +94,10 @@ export class Transfers {
     this.answers = new MemoryBudget(limits.unsentAnswerBytesMax)
     this.#system = system
     this.turns = new TransferTurns(system, limits.state)
-    this.downloads = new Downloads(system, this.turns, limits.peerDownloadsMax)
+    this.downloads = new Downloads(system, this.turns, {
+      permitsPerKey: limits.peerDownloadsMax,
+      counts: limits.counts,
+    })
     this.uploads = new FairSemaphore(system, UPLOADS, 'uploads')
     this.#parsing = new FairSemaphore(system, PARSING, 'the parsing of long bodies')
   }

@@ -34,6 +34,7 @@ import { runnerSpawner } from '../../runner/processes.ts'
 import { dieWithParent } from '../../runner/sandbox/privileges.ts'
 import { Cursors } from '../../storage/cursors.ts'
 import { DOCUMENTS_FILE, followProductRoot, type ProductRoot } from '../../storage/root.ts'
+import { type Counts, SharedCounts } from '../../system/shared-counts.ts'
 import { mapSharedMemory } from '../../system/shared-memory.ts'
 import { realSystem, type System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -128,9 +129,12 @@ async function open(
   const parts = await openParts(start, shared, { root, configuration, store, channel })
   const { engine, product } = parts
   follower.begin({ start, engine, store, product })
-  const gateway = gatewayOf(start, shared, parts)
+  const { processes, number, countsSalt: salt } = start
+  const memory = mapSharedMemory(start.countsPath)
+  const counts = new SharedCounts(memory, { processes, number: number - 1, salt })
+  const gateway = gatewayOf(start, shared, parts, counts)
   const { metrics } = shared
-  const origin = mountApplication(gateway, new Realtime(gateway, start.realtime, metrics))
+  const origin = mountApplication(gateway, new Realtime(gateway, start.realtime, metrics, counts))
   const { bodies, downloads } = gateway.transfers
   const { environmentId } = root.descriptor
   const forwarded = new ForwardedRequests({
@@ -252,9 +256,10 @@ async function openParts(
 }
 
 function gatewayOf(
-  { allowedOrigins, s3Host, memory, peerDownloadsMax, ...start }: StartMessage,
+  { allowedOrigins, s3Host, memory, ...start }: StartMessage,
   { system, log, metrics, traces }: Shared,
   { engine, product, tokens }: OpenParts,
+  counts: Counts,
 ): Gateway {
   return {
     system,
@@ -267,7 +272,7 @@ function gatewayOf(
     transfers: new Transfers(system, {
       unfinishedBodyBytesMax: memory.requestMib * MIB,
       unsentAnswerBytesMax: memory.responseMib * MIB,
-      peerDownloadsMax,
+      counts,
       state: new SharedTransferState(mapSharedMemory(start.transfersPath), start.number),
     }),
     counts: requestCounts(metrics, 'application'),

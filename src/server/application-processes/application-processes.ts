@@ -21,6 +21,7 @@ import type { KeyUses } from '../../product/application-clients/key-verification
 import type { WriteKeySet } from '../../product/functional-tokens/providers.ts'
 import type { ServedTargets } from '../../product/serving/serving.ts'
 import { ownCommand } from '../../runner/command.ts'
+import { SharedCounts, sharedCountsBytes } from '../../system/shared-counts.ts'
 import { createSharedMemory } from '../../system/shared-memory.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -46,7 +47,7 @@ const DRAIN_MILLIS_MAX = 30_000
 
 export interface ApplicationProcessesOptions {
   readonly count: number
-  readonly system: Pick<System, 'nowMillis'>
+  readonly system: Pick<System, 'nowMillis' | 'randomBytes'>
   readonly log: Logger
   readonly metrics: Metrics
   readonly traces: Traces | null
@@ -66,6 +67,9 @@ export interface ServedParts {
     | 'countersPath'
     | 'limitsPath'
     | 'transfersPath'
+    | 'countsPath'
+    | 'countsSalt'
+    | 'processes'
     | 'number'
     | 'originPath'
     | 'latestSequence'
@@ -96,6 +100,9 @@ export class ApplicationProcesses {
   readonly #options: ApplicationProcessesOptions
   readonly #directory: string
   readonly #counters: SharedCounters
+  /** Connections and downloads, which all processes count. */
+  readonly #counts: BigInt64Array
+  readonly #salt: string
   readonly #processes = new Set<ApplicationProcess>()
   /** The counts of processes that have ended: counters never decrease. */
   #ended: ProcessMetrics | null = null
@@ -114,6 +121,11 @@ export class ApplicationProcesses {
       createSharedMemory(transfersPath, SHARED_TRANSFERS_BYTES),
       0,
     )
+    this.#counts = createSharedMemory(
+      join(this.#directory, 'counts'),
+      sharedCountsBytes(options.count),
+    )
+    this.#salt = options.system.randomBytes(16).toHex()
     options.metrics.addProcesses({
       refresh: () => this.#refresh(),
       reported: () => this.#reported(),
@@ -258,6 +270,7 @@ export class ApplicationProcesses {
     void child.exited.then(() => {
       channel.close()
       this.#processes.delete(each)
+      SharedCounts.clear(this.#counts, { processes: this.count, number: number - 1 })
       if (each.status !== null) this.#ended = addedCounts(this.#ended, each.status.metrics)
       if (this.#isStopping) {
         ready.resolve()
@@ -278,6 +291,9 @@ export class ApplicationProcesses {
         countersPath: join(this.#directory, 'counters'),
         limitsPath: join(this.#directory, 'limits'),
         transfersPath: join(this.#directory, 'transfers'),
+        countsPath: join(this.#directory, 'counts'),
+        countsSalt: this.#salt,
+        processes: this.count,
         number,
         originPath: this.originPath,
         latestSequence: store.latestSequence,

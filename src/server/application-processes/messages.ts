@@ -31,6 +31,12 @@ export interface StartMessage {
   readonly limitsPath: string
   /** The memory in which all processes keep the pace of transfers. */
   readonly transfersPath: string
+  /** The memory in which all processes count connections and downloads. */
+  readonly countsPath: string
+  /** Hides from callers which keys share a count. */
+  readonly countsSalt: string
+  /** Number of application processes. */
+  readonly processes: number
   /** The number of this process, from 1. One that is replaced has the same number. */
   readonly number: number
   /** The Unix socket on which the main process answers what it alone can. */
@@ -43,7 +49,6 @@ export interface StartMessage {
   readonly s3: S3Address | null
   readonly sandbox: 'preferred' | 'required'
   readonly memory: MemorySettings
-  readonly peerDownloadsMax: number
   readonly realtime: RealtimeSettings
   readonly traces: SentTraces | null
   /** The newest sequence and the schema that the following messages continue. */

@@ -2,6 +2,7 @@
 import type { ComponentHealth } from '../../../engine/usage/health.ts'
 import { Fault } from '../../../errors/fault.ts'
 import { MemoryBudget } from '../../../system/memory-budget.ts'
+import { type Counts, OwnCounts } from '../../../system/shared-counts.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
@@ -48,15 +49,22 @@ export class Realtime implements ConnectionRegistry {
   readonly #deliveries: Deliveries
   readonly #compression: CompressionTime
   readonly #connections = new Set<OpenConnection>()
-  readonly #byPeer = new Map<string, number>()
-  readonly #byCredential = new Map<CredentialId, number>()
+  /** The open connections: all, those of each address and those of each credential. */
+  readonly #counts: Counts
   #timer: ReturnType<typeof setInterval> | null = null
   /** Monotonic milliseconds at which memory was last exhausted for a subscription. */
   #exhaustedAt = Number.NEGATIVE_INFINITY
   #isDraining = false
   #onEmpty: (() => void) | null = null
 
-  constructor(gateway: Gateway, limits: RealtimeLimits, metrics: Metrics) {
+  /** `counts` may be those of all processes of the server. */
+  constructor(
+    gateway: Gateway,
+    limits: RealtimeLimits,
+    metrics: Metrics,
+    counts: Counts = new OwnCounts(),
+  ) {
+    this.#counts = counts
     this.#gateway = gateway
     this.#limits = limits
     this.#metrics = metrics
@@ -76,10 +84,8 @@ export class Realtime implements ConnectionRegistry {
   upgrade(incoming: Incoming): Upgrade {
     checkHandshake(incoming.request)
     if (this.#isDraining) throw new Fault('UNAVAILABLE', { detail: 'the server is stopping' })
-    const { connectionsMax, connectionsPerPeerMax } = this.#limits
-    if (this.#connections.size >= connectionsMax) throw busy('connections')
     const peer = peerOf(incoming.binding)
-    if ((this.#byPeer.get(peer) ?? 0) >= connectionsPerPeerMax) throw busy('connections of a peer')
+    this.#count(peer)
     // The listener forgets the peer of a request when the request ends.
     const { request, ...kept } = { ...incoming, binding: { peer } }
     const traceHeaders = traceHeadersOf(this.#gateway, request)
@@ -95,7 +101,6 @@ export class Realtime implements ConnectionRegistry {
       },
     )
     this.#connections.add(connection)
-    add(this.#byPeer, peer, 1)
     this.#timer ??= setInterval(() => this.tick(), TICK_MILLIS)
     this.#metrics.counters.realtimeConnectionsOpened.add()
     // Peers without a key can cause this, so the record has the lowest level.
@@ -121,7 +126,7 @@ export class Realtime implements ConnectionRegistry {
    */
   health(): ComponentHealth {
     const { connectionsMax } = this.#limits
-    const open = this.#connections.size
+    const open = this.#counts.count(ALL)
     if (this.#isDraining || open >= connectionsMax) {
       return { name: 'realtime', status: 'unavailable' }
     }
@@ -149,9 +154,9 @@ export class Realtime implements ConnectionRegistry {
   authenticated(connection: OpenConnection, caller: ApplicationCaller): void {
     const { clientId, credentialId } = caller
     const { connectionsPerCredentialMax } = this.#limits
-    const open = this.#byCredential.get(credentialId) ?? 0
-    if (open >= connectionsPerCredentialMax) throw busy('connections of a credential')
-    this.#byCredential.set(credentialId, open + 1)
+    if (!this.#counts.take(keyOfCredential(credentialId), connectionsPerCredentialMax)) {
+      throw busy('connections of a credential')
+    }
     connection.countedFor = credentialId
     this.#gateway.log.info('realtime.authenticated', {
       message: 'A Realtime connection was authenticated.',
@@ -159,6 +164,15 @@ export class Realtime implements ConnectionRegistry {
       clientId,
       credentialId,
     })
+  }
+
+  /** Counts a connection of the peer. Throws BUSY beyond the bounds. */
+  #count(peer: string): void {
+    const { connectionsMax, connectionsPerPeerMax } = this.#limits
+    if (!this.#counts.take(ALL, connectionsMax)) throw busy('connections')
+    if (this.#counts.take(keyOfPeer(peer), connectionsPerPeerMax)) return
+    this.#counts.release(ALL)
+    throw busy('connections of a peer')
   }
 
   memoryExhausted(): void {
@@ -169,8 +183,9 @@ export class Realtime implements ConnectionRegistry {
   closed(connection: OpenConnection, { code, reason, subscriptions }: Ending): void {
     if (!this.#connections.delete(connection)) return
     const { incoming, authorization, ageMillis, countedFor, traffic } = connection
-    add(this.#byPeer, peerOf(incoming.binding), -1)
-    if (countedFor !== null) add(this.#byCredential, countedFor, -1)
+    this.#counts.release(ALL)
+    this.#counts.release(keyOfPeer(peerOf(incoming.binding)))
+    if (countedFor !== null) this.#counts.release(keyOfCredential(countedFor))
     const level = authorization === null ? 'debug' : 'info'
     this.#gateway.log[level]('realtime.closed', {
       message: `A Realtime connection was closed with code ${code}.`,
@@ -200,11 +215,9 @@ export class Realtime implements ConnectionRegistry {
   }
 }
 
-function add<K>(counts: Map<K, number>, key: K, change: number): void {
-  const count = (counts.get(key) ?? 0) + change
-  if (count === 0) counts.delete(key)
-  else counts.set(key, count)
-}
+const ALL = 'connections'
+const keyOfPeer = (peer: string) => `connections of the peer ${peer}`
+const keyOfCredential = (id: CredentialId) => `connections of the credential ${id}`
 
 function busy(limit: string): Fault {
   return new Fault('BUSY', { detail: limit })
