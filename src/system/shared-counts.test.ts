@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Counts, OwnCounts, SharedCounts, sharedCountsBytes } from './shared-counts.ts'
 
-function shared(
-  processes: number,
-  memory = new BigInt64Array(sharedCountsBytes(processes) / 8),
-) {
+function shared(processes: number, memory = new BigInt64Array(sharedCountsBytes(processes) / 8)) {
   return (number: number) => new SharedCounts(memory, { processes, number, salt: 'salt' })
 }
 
