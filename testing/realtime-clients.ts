@@ -1,6 +1,6 @@
 /** A Realtime client that records every message, over a real WebSocket. */
 import { vi } from 'vitest'
-import { REALTIME_PROTOCOL } from '../src/wire/realtime.ts'
+import { type RealtimeVersion, realtimeProtocol } from '../src/wire/realtime.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of many shapes.
 type Loose = any
@@ -20,9 +20,10 @@ export interface RealtimeClient {
 export async function openRealtimeClient(
   origin: string,
   headers: Readonly<Record<string, string>> = {},
+  version: RealtimeVersion = 1,
 ): Promise<RealtimeClient> {
   const url = `${origin.replace(/^http/, 'ws')}/v1/realtime`
-  const options = { protocols: [REALTIME_PROTOCOL], headers }
+  const options = { protocols: [realtimeProtocol(version)], headers }
   // The declared type is that of browsers, which send no headers.
   const socket = new WebSocket(url, options as never)
   const messages: Loose[] = []
@@ -42,7 +43,7 @@ export async function openRealtimeClient(
     get closeCode() {
       return closeCode
     },
-    send: (message) => socket.send(JSON.stringify({ version: 1, ...message })),
+    send: (message) => socket.send(JSON.stringify({ version, ...message })),
     async next(type) {
       const find = () => messages.find((each) => each.type === type && !awaited.has(each))
       const found = await vi.waitFor(

@@ -3,7 +3,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { REALTIME_PROTOCOL } from '../../src/wire/realtime.ts'
+import { type RealtimeVersion, realtimeProtocol } from '../../src/wire/realtime.ts'
 import type { Tagged } from '../calls.ts'
 import type { Target } from '../installation.ts'
 import type { Plan } from './subscriber-process.ts'
@@ -39,7 +39,7 @@ export function liveSubscribers(
   const value = number === 'own' ? '{i}' : String(number)
   return start({
     url: `ws://127.0.0.1:${to.port}/v1/realtime`,
-    protocol: REALTIME_PROTOCOL,
+    protocol: realtimeProtocol(1),
     clients,
     messages: [
       JSON.stringify({
@@ -53,6 +53,45 @@ export function liveSubscribers(
     firstMessages: 2,
     roundMessages,
   })
+}
+
+/** Opens clients that subscribe to `lists.newest`, in version 2 with patches. */
+export function listSubscribers(
+  to: Target,
+  {
+    clients,
+    list,
+    version,
+  }: { readonly clients: number; readonly list: number; readonly version: RealtimeVersion },
+): Promise<Subscribers> {
+  return start({
+    url: `ws://127.0.0.1:${to.port}/v1/realtime`,
+    protocol: realtimeProtocol(version),
+    clients,
+    messages: listMessages(to, { list, version }),
+    firstMessages: 2,
+    roundMessages: clients,
+  })
+}
+
+/** Returns what a client of `lists.newest` sends. */
+export function listMessages(
+  to: Target,
+  { list, version }: { readonly list: number; readonly version: RealtimeVersion },
+): string[] {
+  const value = [{ key: 'list', value: { type: 'int64', value: String(list) } }]
+  return [
+    { version, type: 'authenticate', applicationKey: to.headers['x-service-key'] },
+    {
+      version,
+      type: 'subscribe',
+      subscriptionId: 'one',
+      target: 'channel:production',
+      function: 'lists.newest',
+      arguments: { type: 'object', value },
+      ...(version === 2 && { patches: true }),
+    },
+  ].map((message) => JSON.stringify(message))
 }
 
 /** Returns a subscription to `live.get` with arguments of the type int64. */

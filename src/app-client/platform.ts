@@ -2,6 +2,8 @@
 
 /** The part of a WebSocket that the client uses. */
 export interface Socket {
+  /** The subprotocol that the server has selected; read once the connection is open. */
+  readonly protocol?: string | undefined
   onopen: (() => void) | null
   onmessage: ((event: { readonly data: unknown }) => void) | null
   onclose: ((event: { readonly code: number }) => void) | null
@@ -19,8 +21,8 @@ export interface Platform {
   random(): number
   randomBytes(length: number): Uint8Array
   fetch(url: string, init: RequestInit): Promise<Response>
-  /** Starts a connection. Rejects if the runtime has no WebSocket. */
-  openSocket(url: string, protocol: string): Promise<Socket>
+  /** Starts a connection as `WebSocket` does. Rejects if the runtime has no WebSocket. */
+  openSocket(url: string, protocols: string | string[]): Promise<Socket>
   /** Calls `task` when the network or the page is back. Returns a function that removes it. */
   onWake(task: () => void): () => void
   /** Calls `task` when the network is lost. Returns a function that removes it. */
@@ -28,7 +30,7 @@ export interface Platform {
 }
 
 /** Loads a WebSocket class for a runtime without one. */
-export type LoadSocket = () => Promise<new (url: string, protocol: string) => unknown>
+export type LoadSocket = () => Promise<new (url: string, protocols: string | string[]) => unknown>
 
 export function standardPlatform(loadSocket?: LoadSocket): Platform {
   return {
@@ -40,9 +42,9 @@ export function standardPlatform(loadSocket?: LoadSocket): Platform {
     random: () => Math.random(),
     randomBytes: (length) => crypto.getRandomValues(new Uint8Array(length)),
     fetch: (url, init) => fetch(url, init),
-    async openSocket(url, protocol) {
+    async openSocket(url, protocols) {
       const Implementation = globalThis.WebSocket ?? (await loadSocket?.())
-      return new Implementation(url, protocol) as unknown as Socket
+      return new Implementation(url, protocols) as unknown as Socket
     },
     onWake,
     onOffline: (task) => onEvents(['offline'], task),

@@ -132,6 +132,16 @@ export const REFRESH_BYTES = { least: 1024 * 1024, unknown: 8 * 1024 * 1024 } as
 export const WATCHED_QUERY_BYTES = 3 * 1024
 /** Bytes of a read set for each document or interval, beside their texts. */
 export const READ_SET_ENTRY_BYTES = 256
+/**
+ * Bytes of a patch of a live list, which is one message.
+ * @limit Realtime: bytes of a patch of a live list; the whole state is sent beyond
+ */
+export const PATCH_BYTES_MAX = 63 * 1024
+/**
+ * Characters of the results between which patches are made: about 2 ms for both.
+ * @limit Realtime: characters of a result that is sent as patches; beyond, always as a whole
+ */
+export const PATCHED_CHARACTERS_MAX = 1024 * 1024
 /** The detail of LIMIT_EXCEEDED where the memory of subscriptions is exhausted. */
 export const SUBSCRIPTION_MEMORY = 'the memory of subscriptions'
 /** Most characters of keys, results and read sets in the query cache. */

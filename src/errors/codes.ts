@@ -391,7 +391,7 @@ export const CODES = {
   UPGRADE_REQUIRED: {
     kind: 'upgrade_required',
     message: 'The route is a WebSocket.',
-    next: 'Open it with a WebSocket client that asks for the subprotocol service.realtime.v1.',
+    next: 'Open it with a WebSocket client that offers the subprotocol service.realtime.v2 or v1.',
   },
   MEDIA_TYPE_UNSUPPORTED: {
     kind: 'media_type',

@@ -17,7 +17,12 @@ export class FakeSocket implements Socket {
   onclose: Socket['onclose'] = null
   onerror: Socket['onerror'] = null
   isClosed = false
+  readonly protocol: string | undefined
   readonly sent: Loose[] = []
+
+  constructor(protocol: string | undefined) {
+    this.protocol = protocol
+  }
 
   send(text: string): void {
     this.sent.push(JSON.parse(text))
@@ -28,7 +33,8 @@ export class FakeSocket implements Socket {
   }
 
   receive(message: object): void {
-    this.onmessage?.({ data: JSON.stringify({ version: 1, ...message }) })
+    const version = Number(this.protocol?.at(-1) ?? 1)
+    this.onmessage?.({ data: JSON.stringify({ version, ...message }) })
   }
 
   /** Opens the connection and accepts the first authentication. */
@@ -83,8 +89,14 @@ export class FakePlatform implements Platform {
     return Promise.race([this.respond(request), aborted])
   }
 
-  openSocket = async (): Promise<Socket> => {
-    const socket = new FakeSocket()
+  /** The subprotocol that the server selects; undefined for a socket that does not say it. */
+  protocol: string | undefined = 'service.realtime.v2'
+  /** The subprotocols that the client has offered, for each connection. */
+  readonly offers: (string | string[])[] = []
+
+  openSocket = async (_url: string, protocols: string | string[]): Promise<Socket> => {
+    this.offers.push(protocols)
+    const socket = new FakeSocket(this.protocol)
     this.sockets.push(socket)
     return socket
   }

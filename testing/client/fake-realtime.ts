@@ -1,5 +1,5 @@
 /** The Realtime route of an application origin, as a test plays it. */
-import { REALTIME_PROTOCOL } from '../../src/wire/realtime.ts'
+import { type RealtimeVersion, realtimeProtocol } from '../../src/wire/realtime.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of many shapes.
 type Loose = any
@@ -21,13 +21,13 @@ export interface FakeRealtime {
 }
 
 /** Serves the route; if `play` is null it responds 404, as a server without Realtime does. */
-export function startFakeRealtime(play: Play | null): FakeRealtime {
+export function startFakeRealtime(play: Play | null, version: RealtimeVersion = 2): FakeRealtime {
   const messages: Loose[] = []
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch(request, self) {
-      const headers = { 'sec-websocket-protocol': REALTIME_PROTOCOL }
+      const headers = { 'sec-websocket-protocol': realtimeProtocol(version) }
       if (play !== null && self.upgrade(request, { headers })) return
       return new Response(null, { status: 404 })
     },
@@ -36,7 +36,7 @@ export function startFakeRealtime(play: Play | null): FakeRealtime {
         const message = JSON.parse(String(text))
         messages.push(message)
         play?.(message, {
-          send: (answer) => void socket.send(JSON.stringify({ version: 1, ...answer })),
+          send: (answer) => void socket.send(JSON.stringify({ version, ...answer })),
           close: () => socket.close(1001),
         })
       },

@@ -5,8 +5,10 @@ import {
   AuthenticatedMessage,
   ExpiredMessage,
   ExpiringMessage,
+  PatchMessage,
   PongMessage,
   RealtimeErrorMessage,
+  type RealtimeVersion,
   ReconnectMessage,
   ResyncMessage,
   StateMessage,
@@ -18,6 +20,7 @@ const DECLARED = [
   AuthenticatedMessage,
   StateMessage,
   StatePartMessage,
+  PatchMessage,
   RealtimeErrorMessage,
   ResyncMessage,
   PongMessage,
@@ -27,10 +30,13 @@ const DECLARED = [
   ReconnectMessage,
 ]
 
-/** Returns a function that checks whether a message belongs to the protocol. */
-export async function openMessageCheck(): Promise<(message: unknown) => boolean> {
+/** Returns a function that checks whether a message belongs to that version of the protocol. */
+export async function openMessageCheck(): Promise<
+  (message: unknown, version?: RealtimeVersion) => boolean
+> {
   const { read } = await import('../../src/wire/reading/read.ts')
-  return (message) =>
+  return (message, version = 1) =>
+    (message as { readonly version: unknown }).version === version &&
     DECLARED.some((declared) => {
       try {
         read(declared as typeof PongMessage, message as Json, 'REQUEST_INVALID')

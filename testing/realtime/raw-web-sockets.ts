@@ -1,7 +1,7 @@
 /** A WebSocket peer that sends any frames, valid or not, and records those that it receives. */
 import { connect, type Socket } from 'node:net'
 import { vi } from 'vitest'
-import { REALTIME_PROTOCOL } from '../../src/wire/realtime.ts'
+import { realtimeProtocol } from '../../src/wire/realtime.ts'
 
 export const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const
 
@@ -131,7 +131,7 @@ export function handshake(address: string, headers: Readonly<Record<string, stri
     upgrade: 'websocket',
     'sec-websocket-version': '13',
     'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
-    'sec-websocket-protocol': REALTIME_PROTOCOL,
+    'sec-websocket-protocol': realtimeProtocol(1),
     ...headers,
   }).map(([name, value]) => `${name}: ${value}`)
   return ['GET /v1/realtime HTTP/1.1', ...lines, '', ''].join('\r\n')

@@ -1,7 +1,7 @@
 /** Realtime connections without a network, so that a test decides when the peer reads. */
 import { vi } from 'vitest'
 import type { Socket, SocketSession } from '../../src/http/application/sockets.ts'
-import { REALTIME_PROTOCOL } from '../../src/wire/realtime.ts'
+import { type RealtimeVersion, realtimeProtocol } from '../../src/wire/realtime.ts'
 import type { TestGateway } from '../gateways.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of many shapes.
@@ -35,35 +35,34 @@ const HEADERS = {
   upgrade: 'websocket',
   'sec-websocket-version': '13',
   host: 'localhost',
-  'sec-websocket-protocol': REALTIME_PROTOCOL,
 }
 
 /** Opens a connection from the peer. Throws the error code if the upgrade is rejected. */
 export async function openRealtimeSession(
   { application }: Pick<TestGateway, 'application'>,
   peer = '192.0.2.1',
+  version: RealtimeVersion = 1,
 ): Promise<RealtimeSession> {
   const opened = Promise.withResolvers<SocketSession>()
+  const headers = new Headers({ ...HEADERS, 'sec-websocket-protocol': realtimeProtocol(version) })
   const request = new Request('http://localhost/v1/realtime')
-  for (const [name, value] of Object.entries(HEADERS)) request.headers.set(name, value)
   const upgrade = ({ session }: { readonly session: SocketSession }): boolean => {
     opened.resolve(session)
     return true
   }
-  const response = await application.fetch(upgradeRequest(request), { peer, upgrade })
+  const response = await application.fetch(upgradeRequest(request, headers), { peer, upgrade })
   if (response.status !== 101) throw new Error(((await response.json()) as Loose).error.code)
-  return sessionOf(await opened.promise)
+  return sessionOf(await opened.promise, version)
 }
 
 /** A Request of this runtime drops the header Connection, so the headers are given as they are. */
-function upgradeRequest(request: Request): Request {
-  const headers = new Headers(HEADERS)
+function upgradeRequest(request: Request, headers: Headers): Request {
   return Object.defineProperty(request, 'headers', { value: headers })
 }
 
 const WAIT = { timeout: 60_000, interval: 1 }
 
-function sessionOf(session: SocketSession): RealtimeSession {
+function sessionOf(session: SocketSession, version: RealtimeVersion): RealtimeSession {
   const messages: Loose[] = []
   let [pings, wasCut, isReading] = [0, false, true]
   let closed: RealtimeSession['closed'] = null
@@ -104,7 +103,7 @@ function sessionOf(session: SocketSession): RealtimeSession {
     },
     send(message) {
       const isText = typeof message === 'string'
-      session.message(isText ? message : JSON.stringify({ version: 1, ...message }))
+      session.message(isText ? message : JSON.stringify({ version, ...message }))
     },
     heard: () => session.heard(),
     read() {

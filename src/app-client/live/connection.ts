@@ -8,7 +8,9 @@ import type { Tokens } from '../calls/tokens.ts'
 import { type CallError, clientError, hasCode, responseInvalid, toCallError } from '../errors.ts'
 import type { Platform, Socket } from '../platform.ts'
 
-const PROTOCOL = 'service.realtime.v1'
+/** The versions of the subprotocol; the server selects one. */
+const VERSIONS: readonly number[] = [2, 1]
+const protocolOf = (version: number) => `service.realtime.v${version}`
 /** Milliseconds within which the server must accept an attempt to connect. */
 const OPEN_MILLIS_MAX = 15_000
 /** Milliseconds without a message after which the client sends a ping. */
@@ -43,6 +45,9 @@ export class Connection {
   #status: ConnectionStatus = 'idle'
   #error: CallError | null = null
   #socket: Socket | null = null
+  #offered = VERSIONS
+  /** The version of the subprotocol of the current socket. */
+  #version = 1
   #failures = 0
   /** True if the last token was rejected, so that the next attempt needs a new one. */
   #needsToken = false
@@ -66,6 +71,11 @@ export class Connection {
   /** True if subscriptions can be made. */
   get isReady(): boolean {
     return this.#status === 'connected' && !this.#hasExpired
+  }
+
+  /** True if the server can send patches. */
+  get hasPatches(): boolean {
+    return this.#version > 1
   }
 
   /** Connects unless it is connected, is connecting, or waits for the next attempt. */
@@ -103,7 +113,7 @@ export class Connection {
   }
 
   send(message: object): void {
-    this.#socket?.send(JSON.stringify({ version: 1, ...message }))
+    this.#socket?.send(JSON.stringify({ version: this.#version, ...message }))
   }
 
   #connect(): void {
@@ -121,7 +131,8 @@ export class Connection {
     try {
       token = await (this.#needsToken ? tokens.refresh() : tokens.current())
       if (this.#cancelTimer !== cancel) return
-      socket = await platform.openSocket(`${url.replace(/^http/, 'ws')}/v1/realtime`, PROTOCOL)
+      const address = `${url.replace(/^http/, 'ws')}/v1/realtime`
+      socket = await platform.openSocket(address, this.#offered.map(protocolOf))
     } catch (error) {
       const message = 'The connection could not be opened.'
       if (this.#cancelTimer === cancel) {
@@ -132,10 +143,21 @@ export class Connection {
     if (this.#cancelTimer !== cancel) return socket.close()
     this.#socket = socket
     const isCurrent = () => this.#socket === socket
-    socket.onopen = () => isCurrent() && this.#authenticate(token)
+    socket.onopen = () => isCurrent() && this.#opened(socket, token)
     socket.onmessage = ({ data }) => isCurrent() && this.#receive(data)
     socket.onclose = () => isCurrent() && this.#lost()
     socket.onerror = () => isCurrent() && this.#lost()
+  }
+
+  #opened({ protocol }: Socket, token: string | null): void {
+    if (protocol === undefined && this.#offered.length > 1) {
+      // A socket that does not say what the server has selected may offer one version only.
+      this.#offered = [1]
+      this.#connect()
+      return
+    }
+    this.#version = VERSIONS.find((version) => protocol === protocolOf(version)) ?? 1
+    this.#authenticate(token)
   }
 
   #authenticate(token: string | null): void {
@@ -145,7 +167,7 @@ export class Connection {
 
   #receive(data: unknown): void {
     try {
-      this.#handle(parseMessage(data))
+      this.#handle(parseMessage(data, this.#version))
     } catch (error) {
       this.#lost(toCallError(error, 'CLIENT_RESPONSE_INVALID', 'The server broke the protocol.'))
     }
@@ -257,10 +279,10 @@ function unreachable(): CallError {
   })
 }
 
-function parseMessage(data: unknown): Message {
+function parseMessage(data: unknown, version: number): Message {
   try {
     const json = JSON.parse(data as string)
-    if (json?.version === 1 && typeof json.type === 'string') return json
+    if (json?.version === version && typeof json.type === 'string') return json
   } catch {
     // The message is not JSON.
   }

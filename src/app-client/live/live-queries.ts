@@ -134,7 +134,8 @@ export class LiveQueries {
     const subscriptionId = `s${++this.#subscriptions}`
     watched.begin(subscriptionId)
     this.#bySubscription.set(subscriptionId, watched)
-    this.connection.send({ type: 'subscribe', subscriptionId, ...watched.request })
+    const patches = this.connection.hasPatches && watched.takesPatches && { patches: true }
+    this.connection.send({ type: 'subscribe', subscriptionId, ...watched.request, ...patches })
   }
 
   #endSubscription(watched: WatchedQuery, isToBeTold: boolean): void {
@@ -151,6 +152,12 @@ export class LiveQueries {
     switch (message.type) {
       case 'state':
         if (watched?.receive(message)) this.#show(watched)
+        return
+      case 'patch':
+        if (watched === undefined) return
+        if (watched.receivePatch(message)) this.#show(watched)
+        // The value stays until the whole state arrives.
+        else this.#subscribe(watched)
         return
       case 'error':
         if (watched !== undefined) this.#ended(watched, message.error)

@@ -37,6 +37,20 @@ export class StateReader {
     return { result, sequence }
   }
 
+  /**
+   * Returns the commit of a patch that applies to the last state, as `read` does. Throws
+   * CLIENT_RESPONSE_INVALID for any other one.
+   */
+  readPatch(message: Message): bigint | null {
+    const revision = parseSequence(message.revision)
+    const isNext = revision !== null && parseSequence(message.base) === this.#revision
+    if (!isNext || revision !== this.#revision + 1n || this.#fragments.length > 0) {
+      throw responseInvalid('a patch out of order')
+    }
+    this.#revision = revision
+    return parseSequence(message.snapshotSequence)
+  }
+
   /** Returns the text of a result once its last part has arrived. */
   #addPart(message: Message): string | null {
     const { part, parts, fragment } = message

@@ -2,6 +2,7 @@
 import type { CallError } from '../errors.ts'
 import { decodeResult } from '../results.ts'
 import type { Message } from './connection.ts'
+import { listOf, patchedList, reuse, withList } from './lists.ts'
 import { StateReader } from './state-reader.ts'
 
 /** The state of a watched Query for the application. */
@@ -32,6 +33,10 @@ export class WatchedQuery {
   failures = 0
   /** Cancels the timer, which ends an unused subscription or starts another attempt. */
   cancelPlan: () => void = () => undefined
+  /** False once the server has sent a patch that does not fit: it then sends whole states. */
+  takesPatches = true
+  /** The list of the base. Its own array, since an application may sort the one that it has. */
+  #list: readonly unknown[] | null = null
   #reader = new StateReader()
 
   constructor(key: string, request: object) {
@@ -51,6 +56,7 @@ export class WatchedQuery {
 
   forget(): void {
     this.base = null
+    this.#list = null
     this.show(LOADING)
   }
 
@@ -74,7 +80,35 @@ export class WatchedQuery {
     const state = this.#reader.read(message)
     if (state === null) return false
     this.failures = 0
-    this.base = { value: decodeResult(state.result), sequence: state.sequence }
+    const before = this.#withOwnList()
+    const value = reuse(before, decodeResult(state.result))
+    this.#rebase(value, state.sequence, value === before)
     return true
+  }
+
+  /** Applies a patch to the base. Returns false if it does not fit. */
+  receivePatch(message: Message): boolean {
+    try {
+      const sequence = this.#reader.readPatch(message)
+      const list = patchedList(this.base!.value, this.#list!, message)
+      this.#rebase(withList(this.base!.value, list), sequence)
+      return true
+    } catch {
+      this.takesPatches = false
+      return false
+    }
+  }
+
+  #withOwnList(): unknown {
+    const value = this.base?.value
+    return this.#list === null ? value : withList(value, this.#list)
+  }
+
+  /** Sets the base. The application keeps the value that it has if that `isSame`. */
+  #rebase(value: unknown, sequence: bigint | null, isSame = false): void {
+    const list = listOf(value)
+    const given = list === null ? value : withList(value, [...list])
+    this.base = { value: isSame ? this.base?.value : given, sequence }
+    this.#list = list
   }
 }

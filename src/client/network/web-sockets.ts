@@ -14,14 +14,14 @@ const MESSAGE_BYTES_MAX = 128 * 1024
 export async function openWebSocket(
   environment: Pick<ClientEnvironment, 'variable'>,
   address: string,
-  protocol: string,
+  protocols: string | string[],
   options: { readonly signal: AbortSignal; readonly onFailure: (reason: string) => void },
 ): Promise<Socket> {
   const url = new URL(address)
   const { WebSocket } = await import('ws')
   const proxy = proxyFor(url, (name) => environment.variable(name))
   const connection = await connect(url, proxy, options.signal)
-  const socket = new WebSocket(address, protocol, {
+  const socket = new WebSocket(address, protocols, {
     createConnection: () => connection,
     maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,

@@ -1,6 +1,7 @@
 /** One watched Query: its newest state, and the subscriptions that receive it. */
 import { Fault } from '../../errors/fault.ts'
 import type { MemoryShare } from '../../system/memory-budget.ts'
+import { textBytes } from '../../system/memory-bytes.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import type { QueryExecution } from '../invocations/queries.ts'
@@ -19,12 +20,25 @@ export interface QueryState {
   readonly isCompressible: boolean
   /** The memory of the text. An observer that needs it after a newer state has to keep it. */
   readonly memory: SharedMemory
+  /** The number of the state among those of its Query, which grows by one. */
+  readonly number: number
 }
+
+/** A state as a subscription receives it. */
+export interface DeliveredState extends QueryState {
+  /** The patch that makes it of the state with the number before; null if there is none. */
+  readonly patch: string | null
+}
+
+/** Returns the patch between two results; null if there is none. */
+export type MakePatch = (before: QueryState, after: QueryState) => string | null
 
 /** Receives the states of one subscription, in commit order. Must not throw. */
 export interface SubscriptionObserver {
+  /** True if it can use patches. They are made only for such an observer. */
+  readonly takesPatches?: boolean
   /** Called with the first state, and whenever the bytes of the result have changed. */
-  state(state: QueryState): void
+  state(state: DeliveredState): void
   /**
    * Called when `isCurrent` or `currentAt` of the subscription may have changed without a state,
    * and in any other way than by the durable sequence.
@@ -56,6 +70,7 @@ export interface LiveQueryOptions {
   readonly expectedBytes: number
   /** Called once no subscriber has room for its memory. */
   readonly onEvicted: (query: LiveQuery) => void
+  readonly makePatch: MakePatch
 }
 
 export class LiveQuery implements Keeper {
@@ -63,6 +78,11 @@ export class LiveQuery implements Keeper {
   readonly request: Omit<WatchRequest, 'trace' | 'memory'>
   readonly #members = new Map<SubscriptionObserver, Member>()
   readonly #onEvicted: LiveQueryOptions['onEvicted']
+  readonly #makePatch: MakePatch
+  /** Number of subscriptions that take patches. */
+  #patchTakers = 0
+  /** The patch that makes the state of the one before it; null if there is none. */
+  #patch: string | null = null
   /** The newest state; null before the first run. */
   state: QueryState | null = null
   /** The snapshot of the newest run; -1 before it. */
@@ -78,7 +98,7 @@ export class LiveQuery implements Keeper {
   failingSince: number | null = null
   /** The span that causes the next run; null for a run that follows from a commit or the time. */
   #cause: Span | null
-  /** The memory of all but the state, and before the first state what it will probably take. */
+  /** The memory of all but the result, and before the first one what it will probably take. */
   #overhead: SharedMemory
   /** The bytes of the first state as they are charged before it is known. */
   #expectedBytes: number
@@ -86,12 +106,13 @@ export class LiveQuery implements Keeper {
   constructor(
     keys: CacheKeys,
     { trace = null, memory: _, ...request }: WatchRequest,
-    { expectedBytes, onEvicted }: LiveQueryOptions,
+    { expectedBytes, onEvicted, makePatch }: LiveQueryOptions,
   ) {
     this.keys = keys
     this.request = request
     this.#cause = trace
     this.#onEvicted = onEvicted
+    this.#makePatch = makePatch
     this.#expectedBytes = expectedBytes
     this.#overhead = new SharedMemory(WATCHED_QUERY_BYTES + expectedBytes)
   }
@@ -127,11 +148,12 @@ export class LiveQuery implements Keeper {
   add(observer: SubscriptionObserver, share: MemoryShare, durable: number): void {
     const received = this.isCurrent ? this.state : null
     this.#members.set(observer, { share, received, since: durable })
+    if (observer.takesPatches === true) this.#patchTakers += 1
     if (this.#members.size === 1) requireMemory(this.#overhead.keep(this))
     if (received === null) return
     const { snapshotSequence } = received
     const sequence = snapshotSequence === null ? null : durable
-    observer.state({ ...received, snapshotSequence: sequence })
+    observer.state({ ...received, patch: null, snapshotSequence: sequence })
   }
 
   /** The newest sequence at which the state that the observer has is current; -1 without one. */
@@ -154,6 +176,7 @@ export class LiveQuery implements Keeper {
   remove(observer: SubscriptionObserver): void {
     const member = this.#members.get(observer)
     if (!this.#members.delete(observer)) return
+    if (observer.takesPatches === true) this.#patchTakers -= 1
     if (this.#members.size === 0) return
     this.#overhead.left(this, member!.share)
     this.state?.memory.left(this, member!.share)
@@ -166,13 +189,13 @@ export class LiveQuery implements Keeper {
   expect(resultBytes: number): void {
     if (this.state !== null || resultBytes <= this.#expectedBytes) return
     this.#expectedBytes = resultBytes
-    this.#chargeOverhead(WATCHED_QUERY_BYTES + resultBytes)
+    requireMemory(this.#chargeOverhead(WATCHED_QUERY_BYTES + resultBytes))
   }
 
-  #chargeOverhead(bytes: number): void {
+  #chargeOverhead(bytes: number): boolean {
     this.#overhead.drop(this)
     this.#overhead = new SharedMemory(bytes)
-    requireMemory(this.#overhead.keep(this))
+    return this.#overhead.keep(this)
   }
 
   /**
@@ -183,14 +206,34 @@ export class LiveQuery implements Keeper {
     const { readSet, snapshot } = outcome.dependencies
     this.snapshot = snapshot
     this.runBytes = runBytesOf(outcome)
-    this.#chargeOverhead(WATCHED_QUERY_BYTES + readSet.bytes + readSet.count * READ_SET_ENTRY_BYTES)
     const { resultText, snapshotSequence, hasGrant } = outcome
-    const isCompressible = !hasGrant && this.request.definition.compress !== false
+    const before = this.state
     // Equal bytes keep the object, by which members know whether they have the state.
-    if (this.state?.resultText === resultText) return
-    this.state?.memory.drop(this)
-    this.state = { resultText: flatText(resultText), snapshotSequence, isCompressible, memory }
+    const isSame = before?.resultText === resultText
+    const state: QueryState = {
+      resultText: flatText(resultText),
+      snapshotSequence,
+      isCompressible: !hasGrant && this.request.definition.compress !== false,
+      memory,
+      number: (before?.number ?? 0) + 1,
+    }
+    if (!isSame) {
+      const canPatch = before !== null && this.#patchTakers > 0
+      this.#patch = canPatch ? this.#makePatch(before, state) : null
+    }
+    this.#chargeRun(readSet.bytes + readSet.count * READ_SET_ENTRY_BYTES)
+    if (isSame) return
+    before?.memory.drop(this)
+    this.state = state
     requireMemory(memory.keep(this))
+  }
+
+  /** Charges a run with its patch, or without one if no subscriber has room for that. */
+  #chargeRun(readBytes: number): void {
+    const bytes = WATCHED_QUERY_BYTES + readBytes
+    if (this.#patch !== null && this.#chargeOverhead(bytes + textBytes(this.#patch))) return
+    this.#patch = null
+    requireMemory(this.#chargeOverhead(bytes))
   }
 
   /**
@@ -205,7 +248,8 @@ export class LiveQuery implements Keeper {
       const isOlder = snapshotSequence !== null && snapshotSequence < member.since
       if (isOlder && this.isStale) continue
       member.received = state
-      observer.state({ ...state, snapshotSequence: isOlder ? durable : snapshotSequence })
+      const sequence = isOlder ? durable : snapshotSequence
+      observer.state({ ...state, patch: this.#patch, snapshotSequence: sequence })
     }
   }
 

@@ -19,8 +19,10 @@ import { cacheKeysOf, type QueryExecution } from '../invocations/queries.ts'
 import { REFRESH_BYTES, REFRESHED_BYTES_MAX } from '../limits.ts'
 import type { CacheKeys } from '../query-cache/query-cache.ts'
 import { ReadSetIndex } from '../query-cache/read-set-index.ts'
+import { listPatch } from './list-patches.ts'
 import {
   LiveQuery,
+  type MakePatch,
   memoryExhausted,
   runBytesOf,
   type SubscriptionObserver,
@@ -91,6 +93,11 @@ export class Subscriptions {
   readonly #costs = new WeakMap<FunctionManifest, FunctionCost>()
   /** The memory of results, which the callers of one Query may share. */
   readonly #results = new WeakMap<QueryExecution, SharedMemory>()
+  /** The newest patch to each result, which the callers of one Query may share. */
+  readonly #patches = new WeakMap<
+    SharedMemory,
+    { readonly before: WeakRef<SharedMemory>; readonly patch: string | null }
+  >()
   /** Queries that read a variable of the configuration in their newest run. */
   readonly #configured = new Set<LiveQuery>()
   #refreshes = 0
@@ -161,6 +168,7 @@ export class Subscriptions {
     const query = new LiveQuery(keys, request, {
       expectedBytes,
       onEvicted: () => this.#end(query, memoryExhausted()),
+      makePatch: this.#makePatch,
     })
     this.#queries.set(keys.perCaller, query)
     const group = this.#groups.get(keys.shared)
@@ -340,6 +348,16 @@ export class Subscriptions {
     const memory = new SharedMemory(textBytes(outcome.resultText))
     this.#results.set(outcome, memory)
     return memory
+  }
+
+  /** Results are known by their memory, which the Queries of several callers share. */
+  readonly #makePatch: MakePatch = (before, after) => {
+    const known = this.#patches.get(after.memory)
+    if (known?.before.deref() === before.memory) return known.patch
+    const patch = listPatch(before.resultText, after.resultText)
+    // A strong reference to the result before would keep all earlier ones.
+    this.#patches.set(after.memory, { before: new WeakRef(before.memory), patch })
+    return patch
   }
 
   /** Retries a passing failure of a Query that has a state; ends its subscriptions otherwise. */

@@ -153,7 +153,7 @@ export const REALTIME: RealtimeRoute = {
   method: 'GET',
   path: '/v1/realtime',
   name: 'openRealtime',
-  summary: 'Opens a WebSocket with the subprotocol service.realtime.v1.',
+  summary: 'Opens a WebSocket with the subprotocol service.realtime.v2 or service.realtime.v1.',
   replies: { 101: null },
   errors: ['REQUEST_INVALID', 'ORIGIN_DENIED', 'UPGRADE_REQUIRED', 'UNAVAILABLE', 'BUSY'],
 }

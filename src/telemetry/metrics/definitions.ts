@@ -36,7 +36,9 @@ export const COUNTERS = {
 
   realtimeConnectionsOpened: 'Realtime connections that were opened',
   realtimeMessagesReceived: 'Messages from Realtime clients',
-  realtimeStatesSent: 'States that were sent to Realtime clients',
+  realtimeStatesSent: 'States that were sent to Realtime clients, as a whole or as patches',
+  realtimePatchesSent: 'States that were sent as patches of live lists',
+  realtimePatchBytes: 'Bytes of the patches that were sent',
   realtimeResyncs: 'States that a Realtime client must resynchronize to',
   realtimeMemoryRejections: 'Subscriptions that ended for lack of memory',
   realtimeReceivedBytes: 'Bytes of messages from Realtime clients, decompressed',

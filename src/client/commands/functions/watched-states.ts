@@ -104,7 +104,7 @@ class Watch {
     this.#end = end
     this.#platform = {
       ...standardPlatform(),
-      openSocket: (url, protocol) => this.#openSocket(context, url, protocol),
+      openSocket: (url, protocols) => this.#openSocket(context, url, protocols),
     }
     this.#connection = new Connection({
       platform: this.#platform,
@@ -127,11 +127,11 @@ class Watch {
     this.#connection.close()
   }
 
-  async #openSocket(context: Context, url: string, protocol: string) {
+  async #openSocket(context: Context, url: string, protocols: string | string[]) {
     const { environment, signal } = context
     try {
       const onFailure = (reason: string): void => this.#rejected(reason)
-      return await openWebSocket(environment, url, protocol, { signal, onFailure })
+      return await openWebSocket(environment, url, protocols, { signal, onFailure })
     } catch (error) {
       if (isFault(error)) this.#end(error)
       if (error instanceof ConnectFailure) {

@@ -1,6 +1,7 @@
 /** The interfaces between the Realtime connections and their registry. */
 import type { MemoryBudget } from '../../../system/memory-budget.ts'
 import type { CredentialId } from '../../../value/ids.ts'
+import type { RealtimeVersion } from '../../../wire/realtime.ts'
 import type { ApplicationCaller } from '../incoming.ts'
 import type { Authorization, OpenedBy } from './authorizations.ts'
 import type { CompressionTime } from './compression-time.ts'
@@ -10,6 +11,7 @@ import type { Traffic, TrafficCounts } from './traffic.ts'
 /** A connection as the registry knows it. */
 export interface OpenConnection {
   readonly incoming: OpenedBy
+  readonly version: RealtimeVersion
   readonly traffic: TrafficCounts
   readonly authorization: Authorization | null
   /** Milliseconds since the upgrade. */
@@ -32,6 +34,8 @@ export interface ConnectionRegistry {
 }
 
 export interface ConnectionParts {
+  /** The version of the subprotocol that was selected. */
+  readonly version: RealtimeVersion
   readonly registry: ConnectionRegistry
   readonly traffic: Traffic
   /** The memory of all subscriptions. */

@@ -9,6 +9,7 @@ import { openTestGateway, type TestGateway } from '../../../../testing/gateways.
 import { functionManifest } from '../../../../testing/products.ts'
 import { openMessageCheck } from '../../../../testing/realtime/declared-messages.ts'
 import { openRealtimeSession, type RealtimeSession } from '../../../../testing/realtime/sessions.ts'
+import { REALTIME_VERSIONS, type RealtimeVersion } from '../../../wire/realtime.ts'
 
 /** Nonce of a message that is valid. */
 const LAST = 'the last one'
@@ -17,8 +18,7 @@ const SHORT_RUNS = 1_000
 const returns = { type: 'any' } as const
 let gateway: TestGateway
 let bystander: RealtimeSession
-let valid: readonly object[]
-let isDeclared: (message: unknown) => boolean
+let isDeclared: Awaited<ReturnType<typeof openMessageCheck>>
 
 beforeAll(async () => {
   gateway = await openTestGateway({
@@ -33,30 +33,12 @@ beforeAll(async () => {
     handlers: { 'chat.list': () => 'nothing' },
   })
   isDeclared = await openMessageCheck()
-  const name = { version: 1, subscriptionId: 'one' }
-  valid = [
-    { version: 1, type: 'authenticate', applicationKey: gateway.key },
-    { version: 1, type: 'ping', nonce: 'n' },
-    { ...name, type: 'unsubscribe' },
-    {
-      ...name,
-      type: 'subscribe',
-      target: 'channel:production',
-      function: 'chat.list',
-      arguments: { type: 'object', value: [{ key: 'a', value: { type: 'int64', value: '1' } }] },
-    },
-    {
-      ...name,
-      type: 'subscribe',
-      target: 'channel:production',
-      function: 'chat.list',
-      arguments: { type: 'object', value: [] },
-    },
-  ]
+  const valid = validOf(1)
   bystander = await openRealtimeSession(gateway)
   bystander.send(valid[0]!)
   await bystander.next('authenticated')
   bystander.send(valid[4]!)
+  await bystander.next('state')
 })
 afterAll(() => gateway.close())
 
@@ -65,9 +47,13 @@ fuzz(
   async (random) => {
     // A million inputs take longer than a connection may be silent.
     bystander.heard()
-    const session = await openRealtimeSession(gateway)
+    const version = random.pick(REALTIME_VERSIONS)
+    const valid = validOf(version)
+    const session = await openRealtimeSession(gateway, undefined, version)
     if (!random.chance(8)) session.send(valid[0]!)
-    for (let count = 1 + random.below(3); count > 0; count--) session.send(mutated(random))
+    for (let count = 1 + random.below(3); count > 0; count--) {
+      session.send(mutated(random, valid))
+    }
     // Messages are processed in order, so the answer to the last one is the last one.
     session.send({ type: 'ping', nonce: LAST })
     while (session.closed === null && !session.messages.some(isLast)) {
@@ -79,7 +65,7 @@ fuzz(
       expect(session.of('error').at(-1).error.code).not.toBe('INTERNAL')
     }
     for (const message of session.messages)
-      expect([message, isDeclared(message)]).toEqual([message, true])
+      expect([message, isDeclared(message, version)]).toEqual([message, true])
     session.drop()
   },
   SHORT_RUNS,
@@ -91,7 +77,27 @@ test('no other connection is disturbed', async () => {
   expect(bystander.messages.map(({ type }) => type)).toEqual(['authenticated', 'state', 'pong'])
 })
 
-function mutated(random: Random): string {
+function validOf(version: RealtimeVersion): readonly object[] {
+  const name = { version, subscriptionId: 'one' }
+  const subscribe = {
+    ...name,
+    type: 'subscribe',
+    target: 'channel:production',
+    function: 'chat.list',
+    arguments: { type: 'object', value: [{ key: 'a', value: { type: 'int64', value: '1' } }] },
+  }
+  return [
+    { version, type: 'authenticate', applicationKey: gateway.key },
+    { version, type: 'ping', nonce: 'n' },
+    { ...name, type: 'unsubscribe' },
+    subscribe,
+    { ...subscribe, arguments: { type: 'object', value: [] } },
+    // Version 1 rejects the field.
+    { ...subscribe, arguments: { type: 'object', value: [] }, patches: true },
+  ]
+}
+
+function mutated(random: Random, valid: readonly object[]): string {
   const message = random.pick(valid)
   if (random.chance(2)) return mutatedText(random, JSON.stringify(message))
   return JSON.stringify(mutatedJson(random, message)) ?? 'null'

@@ -4,6 +4,7 @@
  */
 
 import { COMPRESSED_BYTES_MIN } from '../../../system/compression.ts'
+import type { RealtimeVersion } from '../../../wire/realtime.ts'
 import type { Socket } from '../sockets.ts'
 import type { CompressionTime } from './compression-time.ts'
 import type { Deliveries, Receiver } from './delivery-slices.ts'
@@ -26,7 +27,14 @@ export interface OutgoingEvents {
   readonly onSent: (bytes: number) => void
 }
 
+/** What all connections share. */
+export interface OutgoingParts {
+  readonly deliveries: Deliveries
+  readonly compression: CompressionTime
+}
+
 export class OutgoingMessages implements Receiver {
+  readonly #version: RealtimeVersion
   readonly #events: OutgoingEvents
   readonly #deliveries: Deliveries
   readonly #compression: CompressionTime
@@ -39,7 +47,12 @@ export class OutgoingMessages implements Receiver {
   #isBlocked = false
   #hasOverflowed = false
 
-  constructor(events: OutgoingEvents, deliveries: Deliveries, compression: CompressionTime) {
+  constructor(
+    version: RealtimeVersion,
+    events: OutgoingEvents,
+    { deliveries, compression }: OutgoingParts,
+  ) {
+    this.#version = version
     this.#events = events
     this.#deliveries = deliveries
     this.#compression = compression
@@ -72,13 +85,13 @@ export class OutgoingMessages implements Receiver {
       this.#events.onOverflow()
       return
     }
-    this.#control.push(JSON.stringify({ version: 1, ...message }))
+    this.#control.push(this.#textOf(message))
     this.#flush()
   }
 
   /** Sends an answer to a ping. It replaces a waiting one. */
   sendPong(message: object): void {
-    this.#pong = JSON.stringify({ version: 1, ...message })
+    this.#pong = this.#textOf(message)
     this.#flush()
   }
 
@@ -99,6 +112,10 @@ export class OutgoingMessages implements Receiver {
   drained(): void {
     this.#isBlocked = false
     this.#flush()
+  }
+
+  #textOf(message: object): string {
+    return JSON.stringify({ version: this.#version, ...message })
   }
 
   #flush(): void {

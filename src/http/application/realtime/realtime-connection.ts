@@ -10,7 +10,13 @@ import { valueBytes } from '../../../system/memory-bytes.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import { type Json, parseKeptJson } from '../../../value/strict-json.ts'
 import { read } from '../../../wire/reading/read.ts'
-import { REALTIME_SUBSCRIPTIONS_MAX, RealtimeRequest } from '../../../wire/realtime.ts'
+import {
+  REALTIME_SUBSCRIPTIONS_MAX,
+  RealtimeRequest,
+  RealtimeRequestV2,
+  type RealtimeVersion,
+  type SubscribeRequest,
+} from '../../../wire/realtime.ts'
 import { APPLICATION_CODES, toFault } from '../../errors.ts'
 import { peerOf, RateLimiter } from '../../rate-limits.ts'
 import { OwnBuckets } from '../../token-buckets.ts'
@@ -47,6 +53,7 @@ const SUBSCRIPTION_BYTES = 3 * 1024
 export class RealtimeConnection implements SocketSession, OpenConnection {
   readonly gateway: Gateway
   readonly incoming: OpenedBy
+  readonly version: RealtimeVersion
   readonly traffic: Traffic
   countedFor: CredentialId | null = null
   readonly #registry: ConnectionRegistry
@@ -71,10 +78,11 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
   constructor(
     gateway: Gateway,
     incoming: OpenedBy,
-    { registry, traffic, memory, deliveries, compression }: ConnectionParts,
+    { version, registry, traffic, memory, deliveries, compression }: ConnectionParts,
   ) {
     this.gateway = gateway
     this.incoming = incoming
+    this.version = version
     this.traffic = traffic
     this.#registry = registry
     this.#budget = memory
@@ -84,14 +92,14 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     this.#keysRevision = gateway.tokens.revision
     this.#revision = gateway.revision()
     this.#outgoing = new OutgoingMessages(
+      version,
       {
         onOverflow: () => {
           this.#end(new Fault('LIMIT_EXCEEDED', { detail: 'the peer does not read its messages' }))
         },
         onSent: (bytes) => traffic.sent(bytes),
       },
-      deliveries,
-      compression,
+      { deliveries, compression },
     )
     this.#messages = new RateLimiter(
       gateway.system,
@@ -186,7 +194,11 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
 
   /** Processes one message. Throws if the connection must end. */
   async #handle(text: string): Promise<void> {
-    const message = read(RealtimeRequest, parseKeptJson(text), 'REQUEST_INVALID')
+    const json = parseKeptJson(text)
+    const message =
+      this.version === 1
+        ? read(RealtimeRequest, json, 'REQUEST_INVALID')
+        : read(RealtimeRequestV2, json, 'REQUEST_INVALID')
     if (message.type === 'authenticate') return this.#authenticate(message)
     const authorization = this.#authorization
     if (authorization === null) throw new Fault('APPLICATION_KEY_REQUIRED')
@@ -250,14 +262,15 @@ export class RealtimeConnection implements SocketSession, OpenConnection {
     if (before?.principal?.identityText !== principal?.identityText) this.#resolveAll()
   }
 
-  async #subscribe(
-    authorization: Authorization,
-    message: Extract<RealtimeRequest, { readonly type: 'subscribe' }>,
-  ): Promise<void> {
+  async #subscribe(authorization: Authorization, message: SubscribeRequest): Promise<void> {
     const { gateway, incoming } = this
     const { subscriptionId } = message
     this.#drop(subscriptionId)
-    const request = { ...message, arguments: readArguments(message.arguments as Json) }
+    const request = {
+      ...message,
+      arguments: readArguments(message.arguments as Json),
+      patches: 'patches' in message && message.patches === true,
+    }
     const memory = this.#memory!
     const port = subscriptionPort(this, {
       outgoing: this.#outgoing,

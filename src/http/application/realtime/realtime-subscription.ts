@@ -3,8 +3,8 @@
 import { RESULT_BYTES_MAX } from '../../../engine/limits.ts'
 import type { Release } from '../../../engine/releases/executable-release.ts'
 import {
+  type DeliveredState,
   memoryExhausted,
-  type QueryState,
   type SubscriptionObserver,
 } from '../../../engine/subscriptions/live-query.ts'
 import type { Keeper } from '../../../engine/subscriptions/shared-memory.ts'
@@ -17,17 +17,19 @@ import type { Principal } from '../../../value/identities.ts'
 import type { ReleaseId } from '../../../value/ids.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
 import type { ValueObject } from '../../../value/values.ts'
-import type { ResyncReason } from '../../../wire/realtime.ts'
+import type { RealtimeVersion, ResyncReason } from '../../../wire/realtime.ts'
 import { isDevelopmentTarget } from '../development-targets.ts'
 import type { Tracked } from './current-sequence.ts'
 import type { StateSource } from './outgoing-messages.ts'
-import { type StateHead, stateMessages } from './state-messages.ts'
+import { patchMessage, type StateHead, stateMessages } from './state-messages.ts'
 
 export interface SubscriptionRequest {
   readonly subscriptionId: string
   readonly target: string
   readonly function: string
   readonly arguments: ValueObject
+  /** True if the client takes patches in place of whole states. */
+  readonly patches: boolean
 }
 
 /** A resolved Query that the caller of the subscription may run. */
@@ -44,6 +46,7 @@ export interface WatchedQuery extends ResolvedQuery {
 
 /** The connection of a subscription. */
 export interface SubscriptionPort {
+  readonly version: RealtimeVersion
   /** The memory of its key and its address, which all their connections share. */
   readonly memory: MemoryShare
   /** Resolves the target and checks the policy of the Function. Rejects with a Fault. */
@@ -61,14 +64,14 @@ export interface SubscriptionPort {
   hasMessages(subscription: RealtimeSubscription): void
   /** Reports that the subscription has ended with a failure. */
   failed(subscription: RealtimeSubscription, fault: Fault): void
-  /** Reports that a state was prepared for sending. */
-  onState(): void
+  /** Reports that a state was prepared for sending, as this patch or, if it is null, whole. */
+  onState(patch: string | null): void
   /** Reports that a `resync_required` was prepared for sending. */
   onResync(): void
 }
 
 interface Unsent {
-  readonly state: QueryState
+  readonly state: DeliveredState
   readonly releaseId: ReleaseId
 }
 
@@ -85,10 +88,12 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
   /** The messages of the state that is being sent. */
   #messages: Iterator<string> | null = null
   #revision = 0
+  /** The number of the last state of the watched Query that the peer has; null without one. */
+  #base: number | null = null
   /** The sequence of the last state that was sent completely; -1 before the first one. */
   #sentAt = -1
   /** The state that is being sent. */
-  #sending: QueryState | null = null
+  #sending: DeliveredState | null = null
   #isClosed = false
   #isResolving = false
   #isOutdated = false
@@ -183,25 +188,31 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
 
   #nextResync(reason: ResyncReason): string {
     const { subscriptionId } = this.request
+    const { version } = this.#port
     this.#resync = null
+    this.#base = null
     this.#port.onResync()
-    return JSON.stringify({ version: 1, type: 'resync_required', subscriptionId, reason })
+    return JSON.stringify({ version, type: 'resync_required', subscriptionId, reason })
   }
 
   #begin({ state, releaseId }: Unsent): void {
-    const { resultText, snapshotSequence } = state
+    const { resultText, snapshotSequence, number } = state
+    const patch = this.request.patches && this.#base === number - 1 ? state.patch : null
     this.#unsent = null
     this.#revision += 1
+    this.#base = number
     this.#sending = state
     const { subscriptionId } = this.request
     const head: StateHead = {
+      version: this.#port.version,
       subscriptionId,
       revision: this.#revision,
       snapshotSequence,
       releaseId,
     }
-    this.#messages = stateMessages(head, resultText)
-    this.#port.onState()
+    this.#messages =
+      patch === null ? stateMessages(head, resultText) : [patchMessage(head, patch)].values()
+    this.#port.onState(patch)
     this.#endTrace({ attributes: { 'svc.snapshot.sequence': snapshotSequence } })
   }
 
@@ -213,6 +224,7 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
     before?.subscription.close()
     // Unsent states of the previous Query are dropped: the client gets a new state.
     this.#unsent = null
+    this.#base = null
     if (before !== null && !isSameRelease) this.#resync = 'release_changed'
     const { releaseId } = resolved.release
     // The first state may arrive before `watch` returns.
@@ -229,6 +241,7 @@ export class RealtimeSubscription implements StateSource, Tracked, Keeper {
       this.request,
       { ...resolved, trace },
       {
+        takesPatches: this.request.patches,
         state: (state) => {
           if (isCurrent()) this.#receive({ state, releaseId })
         },

@@ -9,7 +9,7 @@ import { type OpenListener, openListener } from '../../../server/listeners.ts'
 import { realSystem } from '../../../system/system.ts'
 import { memoryLog } from '../../../telemetry/log.ts'
 import type { TableManifest } from '../../../value/manifest.ts'
-import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
+import { type RealtimeVersion, realtimeProtocol } from '../../../wire/realtime.ts'
 import { APPLICATION_CODES } from '../../errors.ts'
 
 const clients = ['confidential', 'public'] as const
@@ -136,7 +136,7 @@ describe('the handshake', () => {
     'sec-websocket-version': '13',
     'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
   }
-  const protocol = { 'sec-websocket-protocol': REALTIME_PROTOCOL }
+  const protocol = { 'sec-websocket-protocol': realtimeProtocol(1) }
 
   test.each<[string, Record<string, string>, number, string]>([
     ['a plain GET', {}, 426, 'UPGRADE_REQUIRED'],
@@ -189,13 +189,18 @@ describe('the handshake', () => {
     socket.destroy()
   })
 
-  test('a page of a listed origin opens a connection with the subprotocol', async () => {
+  test.each<[string, string[], RealtimeVersion]>([
+    ['version 1', [realtimeProtocol(1)], 1],
+    ['version 2', [realtimeProtocol(2)], 2],
+    ['version 2 before 1', [realtimeProtocol(1), realtimeProtocol(2)], 2],
+    ['version 1 before an unknown one', ['service.realtime.v9', realtimeProtocol(1)], 1],
+  ])('a page of a listed origin opens a connection of %s', async (_, protocols, version) => {
     const socket = new WebSocket(`${origin.replace('http', 'ws')}/v1/realtime`, {
       headers: { origin: ORIGIN },
-      protocols: [REALTIME_PROTOCOL],
+      protocols,
     } as never)
     await new Promise((resolve) => socket.addEventListener('open', resolve))
-    expect(socket.protocol).toBe(REALTIME_PROTOCOL)
+    expect(socket.protocol).toBe(realtimeProtocol(version))
     socket.close()
   })
 })

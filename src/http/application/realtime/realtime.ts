@@ -5,7 +5,11 @@ import { MemoryBudget } from '../../../system/memory-budget.ts'
 import { type Counts, OwnCounts } from '../../../system/shared-counts.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
 import type { CredentialId } from '../../../value/ids.ts'
-import { REALTIME_PROTOCOL } from '../../../wire/realtime.ts'
+import {
+  REALTIME_VERSIONS,
+  type RealtimeVersion,
+  realtimeProtocol,
+} from '../../../wire/realtime.ts'
 import { peerOf } from '../../rate-limits.ts'
 import type { Gateway } from '../gateway.ts'
 import type { ApplicationCaller, Incoming } from '../incoming.ts'
@@ -82,7 +86,7 @@ export class Realtime implements ConnectionRegistry {
    * UPGRADE_REQUIRED, REQUEST_INVALID, UNAVAILABLE and BUSY.
    */
   upgrade(incoming: Incoming): Upgrade {
-    checkHandshake(incoming.request)
+    const version = checkHandshake(incoming.request)
     if (this.#isDraining) throw new Fault('UNAVAILABLE', { detail: 'the server is stopping' })
     const peer = peerOf(incoming.binding)
     this.#count(peer)
@@ -93,6 +97,7 @@ export class Realtime implements ConnectionRegistry {
       this.#gateway,
       { ...kept, traceHeaders },
       {
+        version,
         registry: this,
         traffic: new Traffic(this.#metrics),
         memory: this.#memory,
@@ -108,10 +113,11 @@ export class Realtime implements ConnectionRegistry {
       message: 'A Realtime connection was opened.',
       requestId: incoming.requestId,
       peer,
+      version,
     })
     return {
       headers: {
-        'sec-websocket-protocol': REALTIME_PROTOCOL,
+        'sec-websocket-protocol': realtimeProtocol(version),
         'x-service-request-id': incoming.requestId,
         'x-content-type-options': 'nosniff',
       },
@@ -200,6 +206,7 @@ export class Realtime implements ConnectionRegistry {
       messagesSent: traffic.messagesSent,
       sentBytes: traffic.sentBytes,
       states: traffic.states,
+      patches: traffic.patches,
       resyncs: traffic.resyncs,
       durationMillis: Math.round(ageMillis),
     })
@@ -224,11 +231,11 @@ function busy(limit: string): Fault {
 }
 
 /**
- * Throws UPGRADE_REQUIRED and REQUEST_INVALID (RFC 6455, 4.2.1). The runtime does not report the
- * version of HTTP, so a request without Host counts as HTTP/1.0. An HTTP/1.0 request with all
- * headers is upgraded.
+ * Returns the newest version of the subprotocol that the client offers. Throws UPGRADE_REQUIRED and
+ * REQUEST_INVALID (RFC 6455, 4.2.1). The runtime does not report the version of HTTP, so a request
+ * without Host counts as HTTP/1.0. An HTTP/1.0 request with all headers is upgraded.
  */
-function checkHandshake({ headers }: Request): void {
+function checkHandshake({ headers }: Request): RealtimeVersion {
   if (headers.get('upgrade')?.toLowerCase() !== 'websocket') throw new Fault('UPGRADE_REQUIRED')
   if (headers.get('sec-websocket-version') !== '13') {
     throw new Fault('UPGRADE_REQUIRED', { detail: 'sec-websocket-version: 13' })
@@ -237,9 +244,13 @@ function checkHandshake({ headers }: Request): void {
   if (!listOf(headers.get('connection')).some(isUpgrade)) {
     throw new Fault('REQUEST_INVALID', { detail: 'connection: Upgrade' })
   }
-  if (!listOf(headers.get('sec-websocket-protocol')).includes(REALTIME_PROTOCOL)) {
-    throw new Fault('REQUEST_INVALID', { detail: `sec-websocket-protocol: ${REALTIME_PROTOCOL}` })
+  const offered = listOf(headers.get('sec-websocket-protocol'))
+  const version = REALTIME_VERSIONS.findLast((each) => offered.includes(realtimeProtocol(each)))
+  if (version === undefined) {
+    const names = REALTIME_VERSIONS.map(realtimeProtocol).join(' or ')
+    throw new Fault('REQUEST_INVALID', { detail: `sec-websocket-protocol: ${names}` })
   }
+  return version
 }
 
 function isUpgrade(option: string): boolean {

@@ -1,13 +1,17 @@
-/** Splits a state into `state` messages: several parts if one message cannot hold the result. */
+/**
+ * Writes a state as `state` messages, several if one cannot hold the result, or as a `patch`. The
+ * text of the result or of the patch is that of all subscribers; only the head is of one.
+ */
 import type { ReleaseId } from '../../../value/ids.ts'
-import { REALTIME_MESSAGE_BYTES_MAX } from '../../../wire/realtime.ts'
+import { REALTIME_MESSAGE_BYTES_MAX, type RealtimeVersion } from '../../../wire/realtime.ts'
 
-/** Bytes of the message around a result or a fragment of it. */
+/** Bytes of the message around a result, a fragment of it, or a patch. */
 const HEAD_BYTES_MAX = 512
 /** Bound on the bytes of one UTF-16 unit of a fragment, escaped or not. */
 const FRAGMENT_UNITS = Math.floor((REALTIME_MESSAGE_BYTES_MAX - HEAD_BYTES_MAX) / 3)
 
 export interface StateHead {
+  readonly version: RealtimeVersion
   readonly subscriptionId: string
   readonly revision: number
   readonly snapshotSequence: number | null
@@ -16,16 +20,28 @@ export interface StateHead {
 
 /** Returns the messages of a state; `resultText` is tagged JSON. */
 export function stateMessages(head: StateHead, resultText: string): Iterator<string> {
-  const { subscriptionId, revision, snapshotSequence, releaseId } = head
-  const sequence = snapshotSequence === null ? 'null' : `"${snapshotSequence}"`
-  const start =
-    `{"version":1,"type":"state","subscriptionId":"${subscriptionId}","revision":"${revision}",` +
-    `"snapshotSequence":${sequence},"releaseId":"${releaseId}"`
+  const start = `{"version":${head.version},"type":"state",${idOf(head)},${placeOf(head)}`
   const isOneMessage =
     resultText.length <= FRAGMENT_UNITS ||
     (resultText.length <= REALTIME_MESSAGE_BYTES_MAX &&
       Buffer.byteLength(resultText) <= REALTIME_MESSAGE_BYTES_MAX - HEAD_BYTES_MAX)
   return isOneMessage ? [`${start},"result":${resultText}}`].values() : parts(start, resultText)
+}
+
+/** Returns the message of a patch to the revision before; `patch` has its fields from `path`. */
+export function patchMessage(head: StateHead, patch: string): string {
+  const start = `{"version":${head.version},"type":"patch",${idOf(head)}`
+  return `${start},"base":"${head.revision - 1}",${placeOf(head)},${patch}}`
+}
+
+function idOf({ subscriptionId }: StateHead): string {
+  return `"subscriptionId":"${subscriptionId}"`
+}
+
+/** Returns the fields that say which state of the subscription it is. */
+function placeOf({ revision, snapshotSequence, releaseId }: StateHead): string {
+  const sequence = snapshotSequence === null ? 'null' : `"${snapshotSequence}"`
+  return `"revision":"${revision}","snapshotSequence":${sequence},"releaseId":"${releaseId}"`
 }
 
 function* parts(start: string, text: string): Generator<string> {

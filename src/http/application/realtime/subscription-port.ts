@@ -1,6 +1,7 @@
 /** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
 import type { Fault } from '../../../errors/fault.ts'
 import type { MemoryShare } from '../../../system/memory-budget.ts'
+import type { RealtimeVersion } from '../../../wire/realtime.ts'
 import { checkPolicy, getPublicFunction } from '../call-admission.ts'
 import { admittedPrincipal } from '../callers.ts'
 import type { Gateway } from '../gateway.ts'
@@ -22,6 +23,7 @@ export interface SubscriptionEvents {
 export interface AuthorizedConnection {
   readonly gateway: Gateway
   readonly incoming: OpenedBy
+  readonly version: RealtimeVersion
   /** The authorization; not null once the connection has a subscription. */
   readonly authorization: Authorization | null
 }
@@ -33,6 +35,7 @@ export function subscriptionPort(
   const { gateway, incoming } = connection
   return {
     memory,
+    version: connection.version,
     async resolve(request) {
       const { caller, principal } = connection.authorization!
       // All subscriptions of a principal, or of a connection without one, get the same Release.
@@ -54,7 +57,7 @@ export function subscriptionPort(
     progressed: (subscription) => current.update(subscription),
     hasMessages: (subscription) => outgoing.enqueue(subscription),
     failed: onFailure,
-    onState: () => traffic.stateSent(),
+    onState: (patch) => traffic.stateSent(patch),
     onResync: () => traffic.resyncSent(),
   }
 }

@@ -8,6 +8,8 @@ export interface TrafficCounts {
   readonly messagesSent: number
   readonly sentBytes: number
   readonly states: number
+  /** Those of the states that were sent as patches. */
+  readonly patches: number
   readonly resyncs: number
 }
 
@@ -18,6 +20,7 @@ export class Traffic implements TrafficCounts {
   messagesSent = 0
   sentBytes = 0
   states = 0
+  patches = 0
   resyncs = 0
 
   constructor({ counters }: Pick<Metrics, 'counters'>) {
@@ -37,9 +40,14 @@ export class Traffic implements TrafficCounts {
     this.#counters.realtimeSentBytes.add(bytes)
   }
 
-  stateSent(): void {
+  /** Counts a state, and its patch where it was sent as one. */
+  stateSent(patch: string | null): void {
     this.states += 1
     this.#counters.realtimeStatesSent.add()
+    if (patch === null) return
+    this.patches += 1
+    this.#counters.realtimePatchesSent.add()
+    this.#counters.realtimePatchBytes.add(Buffer.byteLength(patch))
   }
 
   resyncSent(): void {
