@@ -27,7 +27,7 @@ export interface OutgoingEvents {
   readonly onSent: (bytes: number) => void
 }
 
-/** What all connections share. */
+/** Parts that all connections share. */
 export interface OutgoingParts {
   readonly deliveries: Deliveries
   readonly compression: CompressionTime
