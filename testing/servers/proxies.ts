@@ -31,6 +31,8 @@ export interface ProxyKind {
   start(upstream: {
     readonly management: string
     readonly application: string
+    /** Directives in the http block of nginx, beside those that ship; none by default. */
+    readonly directives?: string
   }): Promise<RunningProxy>
 }
 
@@ -44,6 +46,7 @@ interface Prepared {
   readonly port: number
   /** The shipped file, with the upstream addresses of this run. */
   readonly configuration: string
+  readonly directives: string
 }
 
 interface Startable {
@@ -63,13 +66,13 @@ function proxyKind(
     name,
     executable,
     installed: existsSync(executable),
-    async start({ management, application }) {
+    async start({ management, application, directives = '' }) {
       const directory = mkdtempSync(join(tmpdir(), `svc-${name}-`))
       const port = await freePort()
       const configuration = readFileSync(join(CONFIGURATIONS, file), 'utf8')
         .replaceAll('127.0.0.1:3220', management)
         .replaceAll('127.0.0.1:3210', application)
-      const { command, authority } = prepare({ directory, port, configuration })
+      const { command, authority } = prepare({ directory, port, configuration, directives })
       const supervised = superviseProcess([executable, ...command], {
         signal: 'TERM',
         directory,
@@ -97,7 +100,7 @@ export const NGINX: ProxyKind = proxyKind(
   'nginx',
   '/usr/sbin/nginx',
   'nginx.conf',
-  ({ directory, port, configuration }) => {
+  ({ directory, port, configuration, directives }) => {
     const { certificate, key } = selfSigned(MANAGEMENT_HOST, APPLICATION_HOST)
     const within = (file: string): string => join(directory, file)
     writeFileSync(within('certificate.pem'), certificate)
@@ -118,7 +121,7 @@ export const NGINX: ProxyKind = proxyKind(
       'daemon off;',
       'error_log stderr warn;',
       'events {}',
-      `http { ${http}; ${temporary.join(' ')} include ${within('svc.conf')}; }`,
+      `http { ${http}; ${directives} ${temporary.join(' ')} include ${within('svc.conf')}; }`,
     ]
     writeFileSync(within('nginx.conf'), `${process.join('\n')}\n`)
     const command = ['-e', 'stderr', '-p', directory, '-c', within('nginx.conf')]

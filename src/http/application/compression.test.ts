@@ -229,7 +229,7 @@ describe('secrets', () => {
     expect([response.status, encodingOf(response)]).toEqual([500, null])
   })
 
-  test('a file is never compressed, whatever part of it is read', async () => {
+  test('a file and a range of it are never compressed', async () => {
     const granted = server.grantDownload(file)
     const accepts = { 'accept-encoding': 'gzip, zstd' }
     for (const [headers, method, status] of [
