@@ -1,8 +1,11 @@
 /** The Realtime route of an application origin, as a test plays it. */
-import { type RealtimeVersion, realtimeProtocol } from '../../src/wire/realtime.ts'
+import { realtimeProtocol } from '../../src/wire/realtime.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of many shapes.
 type Loose = any
+
+/** The newest version of the protocol, which a server of today selects. */
+const VERSION = 2
 
 /** Responds to one message of the client. */
 export type Play = (message: Loose, peer: Peer) => void
@@ -21,13 +24,13 @@ export interface FakeRealtime {
 }
 
 /** Serves the route; if `play` is null it responds 404, as a server without Realtime does. */
-export function startFakeRealtime(play: Play | null, version: RealtimeVersion = 2): FakeRealtime {
+export function startFakeRealtime(play: Play | null): FakeRealtime {
   const messages: Loose[] = []
   const server = Bun.serve({
     port: 0,
     hostname: '127.0.0.1',
     fetch(request, self) {
-      const headers = { 'sec-websocket-protocol': realtimeProtocol(version) }
+      const headers = { 'sec-websocket-protocol': realtimeProtocol(VERSION) }
       if (play !== null && self.upgrade(request, { headers })) return
       return new Response(null, { status: 404 })
     },
@@ -36,7 +39,7 @@ export function startFakeRealtime(play: Play | null, version: RealtimeVersion = 
         const message = JSON.parse(String(text))
         messages.push(message)
         play?.(message, {
-          send: (answer) => void socket.send(JSON.stringify({ version, ...answer })),
+          send: (answer) => void socket.send(JSON.stringify({ version: VERSION, ...answer })),
           close: () => socket.close(1001),
         })
       },

@@ -71,8 +71,7 @@ export class ForwardedRequests {
     { content, slice }: NamedBytes,
   ): Promise<Response> {
     const { blobs, downloads, s3Host, reject } = this.#options
-    const headers = new Headers(given)
-    headers.delete(NAMED_BYTES)
+    const headers = ownHeaders(given)
     const length = slice.end - slice.start
     const open = () => blobs.open(content, slice)
     let body: BlobBody
@@ -114,14 +113,22 @@ export class ForwardedRequests {
 
 /** Returns the response of the main process, with its length where it has one. */
 async function passed(answer: Response): Promise<Response> {
-  const { body, status, headers } = answer
+  const { body, status } = answer
+  const headers = ownHeaders(answer.headers)
   const length = headers.get('content-length')
   if (body === null || length === null) return new Response(body, { status, headers })
   // A long one ends its connection.
   const isShort = Number(length) <= SHORT_BYTES
   return isShort
     ? new Response(await answer.bytes(), { status, headers })
-    : sizedResponse(body, { length: Number(length), status, headers: new Headers(headers) })
+    : sizedResponse(body, { length: Number(length), status, headers })
+}
+
+/** Returns the headers without those of the connection between the processes. */
+function ownHeaders(given: Headers): Headers {
+  const headers = new Headers(given)
+  for (const name of ['date', 'connection', NAMED_BYTES]) headers.delete(name)
+  return headers
 }
 
 /** Lets the pages that may read the download read its rejection too. */
