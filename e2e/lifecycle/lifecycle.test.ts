@@ -11,13 +11,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SEED } from '../../testing/seeds.ts'
+import { ANSWERING_PROCESSES } from '../../testing/servers/server-process.ts'
 import { check } from './checker.ts'
 import { type Run, runLifecycle } from './driver.ts'
 import { findOutcome } from './outcomes.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
 const [CHANGES, BETWEEN_KILLS] = LONG ? [6_000, 200] : [120, 40]
-const MILLIS_MAX = LONG ? 3_600_000 : 120_000
+// Each kill is followed by the start of so many processes and their runners.
+const MILLIS_MAX = (LONG ? 3_600_000 : 120_000) * ANSWERING_PROCESSES
 const FINDINGS_SHOWN = 10
 
 test('resources change by compare-and-set', { timeout: MILLIS_MAX }, async () => {
