@@ -14,6 +14,7 @@ import { DISK } from './figures/disk.ts'
 import { FILES } from './figures/files.ts'
 import { IMPORTS } from './figures/imports.ts'
 import { LIVE } from './figures/live.ts'
+import { LIVE_LISTS } from './figures/live-lists.ts'
 import { MEMORY } from './figures/memory.ts'
 import { ONE_CALLER } from './figures/one-caller.ts'
 import { PROCESSES_COMPARED } from './figures/processes.ts'
@@ -50,6 +51,7 @@ const FIGURES: readonly Figure[] = [
   ...IMPORTS,
   ...SCHEDULING,
   ...LIVE,
+  ...LIVE_LISTS,
   ...SIZES,
   ...RESTARTS,
   ...MEMORY,

@@ -14,6 +14,7 @@ export default defineSchema({
   many: table(item).index('byNumber', ['number']),
   accounts: table({ balance: v.int64() }),
   done: table({ number: v.int64() }).index('byNumber', ['number']),
+  entries: table({ list: v.int64(), ...item }).index('byList', ['list', 'number']),
   ${MARKS}
 })
 `
@@ -115,6 +116,33 @@ export const change = mutation({
 })
 `
 
+const LISTS = `import { mutation, query, v } from 'svc'
+import schema from '../schema'
+
+const clients = ['confidential'] as const
+
+/** Returns the fifty newest entries of a list. */
+export const newest = query({
+  clients,
+  arguments: { list: v.int64() },
+  returns: v.array(schema.document('entries')),
+  handler: (ctx, { list }) =>
+    ctx.db.table('entries').index('byList', (q) => q.eq('list', list)).order('desc').take(50),
+})
+
+export const add = mutation({
+  clients,
+  arguments: {
+    list: v.int64(), from: v.int64(), to: v.int64(), title: v.string(), body: v.string(),
+  },
+  returns: v.null(),
+  handler: async (ctx, { from, to, ...rest }) => {
+    for (let n = from; n < to; n++) await ctx.db.insert('entries', { number: n, ...rest })
+    return null
+  },
+})
+`
+
 const TRANSFERS = `import { mutation, query, v } from 'svc'
 
 const clients = ['confidential'] as const
@@ -197,6 +225,7 @@ export function writeBenchWorkspace(directory: string, release = 0): void {
     versions: versions(release),
     files: FILES,
     items: sized('items') + ITEMS,
+    lists: LISTS,
     few: sized('few'),
     live: sized('live'),
     many: sized('many'),
