@@ -249,6 +249,7 @@ function sumOf(all: readonly SubscriberCounts[]): SubscriberCounts {
     connections: sum(({ connections }) => connections),
     states: sum(({ states }) => states),
     parts: sum(({ parts }) => parts),
+    patches: sum(({ patches }) => patches),
     slowResyncs: sum(({ slowResyncs }) => slowResyncs),
   }
 }

@@ -1,8 +1,8 @@
 /**
  * Live Queries on the compiled server: hundreds of subscribers with random Queries receive states
  * while Mutations commit, Releases are promoted, connections are lost, readers are slow, and
- * runners, the server and the store are killed. Every state is the result of its Query at its
- * snapshot, recomputed from the commits, and no subscriber ends behind.
+ * runners, the server and the store are killed. Every state, whole or made by patches, is the
+ * result of its Query at its snapshot, recomputed from the commits, and no subscriber ends behind.
  *
  * SVC_SEED repeats the workload, the Queries and the faults of a run; SVC_TEST_TRANSACTIONS sets
  * the number of its Mutations.
@@ -55,6 +55,7 @@ async function prove(options: RunOptions): Promise<void> {
   expect(run.promotions, seed).toBeGreaterThan(0)
   // A run without parts would prove less. Whether a pause fills the buffers depends on the machine.
   expect(run.counts.parts, seed).toBeGreaterThan(0)
+  expect(run.counts.patches, seed).toBeGreaterThan(0)
 }
 
 function figures({ history, counts, faults, promotions, millis }: Run): string {
@@ -62,7 +63,7 @@ function figures({ history, counts, faults, promotions, millis }: Run): string {
   return [
     `${watches.length} subscriptions on ${counts.connections} connections`,
     `${commits.length} commits in ${(millis / 1000).toFixed(1)} s`,
-    `${counts.states} state messages, ${counts.parts} of them parts`,
+    `${counts.states} states, ${counts.parts} of them parts and ${counts.patches} patches`,
     `${counts.slowResyncs} resyncs of slow readers, ${promotions} promotions`,
     `kills: ${faults.runners} runners, ${faults.servers} servers, ${faults.stores} stores`,
   ].join('; ')

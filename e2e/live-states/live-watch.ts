@@ -1,6 +1,7 @@
 /** One subscription of a subscriber: puts the parts of its states together and records them. */
 import type { Json } from '../application.ts'
 import type { ReceivedState, Watch, WatchedQuery } from './history.ts'
+import { patchedResult } from './patches.ts'
 import { type Cursors, type LiveResult, parseResult } from './requests.ts'
 
 /** A position in a room, as the server and as the model name it. */
@@ -51,9 +52,9 @@ export class LiveWatch implements Watch {
     return cursor === null || rank === undefined ? null : { cursor, rank }
   }
 
-  /** Takes a `state` message. Throws if its parts or its Release do not fit. */
+  /** Takes a `state` or a `patch`. Throws if its parts, its base or its Release do not fit. */
   take(message: Json, release: number): void {
-    const text = this.#textOf(message)
+    const text = message.type === 'patch' ? this.#patched(message) : this.#textOf(message)
     if (text === null) return
     const result = parseResult(JSON.parse(text))
     if (result.release !== release) throw new Error(`a result of Release ${result.release}`)
@@ -71,6 +72,14 @@ export class LiveWatch implements Watch {
     this.#newestText = text
     this.#result = result
     this.received.push(state)
+  }
+
+  #patched(message: Json): string {
+    const base = this.#newest?.revision
+    if (message.base !== String(base)) {
+      throw new Error(`a patch of revision ${message.base}, not of ${base}`)
+    }
+    return JSON.stringify(patchedResult(JSON.parse(this.#newestText), message))
   }
 
   #textOf({ result, part, parts, fragment }: Json): string | null {

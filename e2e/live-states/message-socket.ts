@@ -1,5 +1,6 @@
 /** A WebSocket that reads only when its owner decides, so that it can be a slow reader. */
 import { connect, type Socket } from 'node:net'
+import { type RealtimeVersion, realtimeProtocol } from '../../src/wire/realtime.ts'
 import {
   encodeFrame,
   handshake,
@@ -18,6 +19,7 @@ export interface MessageEvents {
 export class MessageSocket {
   readonly #socket: Socket
   readonly #events: MessageEvents
+  readonly #version: RealtimeVersion
   /** Messages that wait for the upgrade. */
   readonly #waiting: object[] = []
   #rest: Buffer = Buffer.alloc(0)
@@ -25,14 +27,15 @@ export class MessageSocket {
   #isClosed = false
 
   /** Opens a connection to the origin. Messages may be sent at once. */
-  constructor(origin: string, events: MessageEvents) {
+  constructor(origin: string, events: MessageEvents, version: RealtimeVersion = 1) {
     const { hostname, port, host } = new URL(origin)
     this.#events = events
+    this.#version = version
     this.#socket = connect(Number(port), hostname)
     this.#socket.on('error', () => this.#close())
     this.#socket.on('close', () => this.#close())
     this.#socket.on('data', (bytes: Buffer) => this.#take(bytes))
-    this.#socket.write(handshake(host, {}))
+    this.#socket.write(handshake(host, { 'sec-websocket-protocol': realtimeProtocol(version) }))
   }
 
   /** The port of this end of the connection. */
@@ -45,7 +48,7 @@ export class MessageSocket {
       this.#waiting.push(message)
       return
     }
-    const payload = JSON.stringify({ version: 1, ...message })
+    const payload = JSON.stringify({ version: this.#version, ...message })
     this.#socket.write(encodeFrame({ opcode: OPCODE.text, payload }))
   }
 

@@ -57,10 +57,14 @@ export function queryArguments(
 }
 
 export function parseResult(tagged: Json): LiveResult {
-  const { release, numbers, cursor, padding } = fields(tagged)
+  const { release, numbers, items, cursor, padding } = fields(tagged)
+  const listed = items.value.flatMap((item: Json) => {
+    const { rank, value } = fields(item)
+    return [rank, value]
+  })
   return {
     release: Number(release.value),
-    numbers: numbers.value.map(({ value }: Json) => Number(value)),
+    numbers: [...numbers.value, ...listed].map(({ value }: Json) => Number(value)),
     cursor: cursor.value ?? null,
     padding: padding.value,
   }

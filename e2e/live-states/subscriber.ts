@@ -1,8 +1,10 @@
 /**
  * A client that watches random Queries: it subscribes and unsubscribes, follows pages, asks for the
- * current sequence, reads slowly, loses its connection, and connects again.
+ * current sequence, reads slowly, loses its connection, and connects again. Every second one speaks
+ * version 2 of the protocol and takes patches.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { RealtimeVersion } from '../../src/wire/realtime.ts'
 import type { Json } from '../application.ts'
 import { SeededRandom } from '../serializability/random.ts'
 import type { Watch, WatchedQuery } from './history.ts'
@@ -29,6 +31,7 @@ export interface SubscriberCounts {
   connections: number
   states: number
   parts: number
+  patches: number
   slowResyncs: number
 }
 
@@ -45,8 +48,15 @@ interface Plan {
 
 export class Subscriber {
   readonly watches: Watch[] = []
-  readonly counts: SubscriberCounts = { connections: 0, states: 0, parts: 0, slowResyncs: 0 }
+  readonly counts: SubscriberCounts = {
+    connections: 0,
+    states: 0,
+    parts: 0,
+    patches: 0,
+    slowResyncs: 0,
+  }
   readonly #number: number
+  readonly #version: RealtimeVersion
   readonly #isSlow: boolean
   readonly #runState: RunState
   readonly #random: SeededRandom
@@ -65,6 +75,7 @@ export class Subscriber {
   ) {
     this.#runState = runState
     this.#number = number
+    this.#version = number % 2 === 0 ? 2 : 1
     this.#isSlow = isSlow
     this.#random = new SeededRandom(seed, -2 - number)
     const count = 1 + this.#random.below(SUBSCRIPTIONS_MAX)
@@ -115,14 +126,15 @@ export class Subscriber {
   /** Connects, unless it is connected, and subscribes to everything that it wants to watch. */
   #connect(): void {
     if (this.#socket !== null) return
-    const socket = new MessageSocket(this.#runState.origin(), {
-      onMessage: (text) => {
+    const events = {
+      onMessage: (text: string) => {
         if (this.#socket === socket) this.#take(JSON.parse(text))
       },
       onClosed: () => {
         if (this.#socket === socket) this.#disconnected()
       },
-    })
+    }
+    const socket = new MessageSocket(this.#runState.origin(), events, this.#version)
     this.#socket = socket
     this.counts.connections += 1
     socket.send({ type: 'authenticate', applicationKey: this.#runState.key })
@@ -149,6 +161,7 @@ export class Subscriber {
       target: 'channel:production',
       function: `live.${plan.query.name}`,
       arguments: queryArguments(plan.query, cells, plan.cursors),
+      ...(this.#version === 2 && { patches: true }),
     })
   }
 
@@ -215,7 +228,7 @@ export class Subscriber {
 
   #take(message: Json): void {
     const { type, subscriptionId: id } = message
-    if (type === 'state') this.#takeState(message)
+    if (type === 'state' || type === 'patch') this.#takeState(message)
     if (type === 'pong') this.#takePong(message)
     if (type === 'resync_required') {
       if (message.reason === 'slow_consumer') this.counts.slowResyncs += 1
@@ -230,6 +243,7 @@ export class Subscriber {
     if (message.revision === '1') this.#replaced.delete(id)
     const watch = this.#replaced.get(id) ?? this.#live.get(id)
     if (message.part !== undefined) this.counts.parts += 1
+    if (message.type === 'patch') this.counts.patches += 1
     this.counts.states += 1
     if (watch === undefined) return
     try {

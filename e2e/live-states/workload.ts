@@ -44,7 +44,9 @@ const QUERIES: readonly ((random: SeededRandom) => WatchedQuery)[] = [
   (random) => ({ name: 'item', key: random.below(KEYS) }),
   () => ({ name: 'total' }),
   (random) => ({ name: 'count', room: random.below(ROOMS) }),
-  (random) => ({ name: 'walk', room: random.below(ROOMS), limit: 1 + random.below(5) }),
+  wholeRoom,
+  wholeRoom,
+  wholeRoom,
   (random) => ({ name: 'padded', room: random.below(ROOMS), bytes: random.pick(PADDINGS) }),
   drawRange,
   drawRange,
@@ -56,6 +58,11 @@ export function drawQuery(random: SeededRandom): WatchedQuery {
   return random.pick(QUERIES)(random)
 }
 
+/** Draws a list that is long enough for patches. */
+function wholeRoom(random: SeededRandom): WatchedQuery {
+  return { name: 'walk', room: random.below(ROOMS), limit: 1 + random.below(5) }
+}
+
 function drawRange(random: SeededRandom): WatchedQuery {
   const from = random.below(POSITIONS) * RANKS_PER_POSITION
   return {
@@ -63,7 +70,7 @@ function drawRange(random: SeededRandom): WatchedQuery {
     room: random.below(ROOMS),
     from,
     to: from + (1 + random.below(POSITIONS / 2)) * RANKS_PER_POSITION,
-    limit: 1 + random.below(10),
+    limit: 1 + random.below(30),
     order: random.pick(['asc', 'desc']),
   }
 }

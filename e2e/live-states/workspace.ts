@@ -9,9 +9,9 @@ export default defineSchema({
 })
 `
 
-/** Every result names the Release. */
+/** Every result names the Release. Lists have the IDs of their items, so that they are patched. */
 export const functionsOf = (release: number) => `import {
-  mutation, type MutationContext, query, type QueryContext, v,
+  type Id, mutation, type MutationContext, query, type QueryContext, v,
 } from 'svc'
 
 const clients = ['confidential'] as const
@@ -22,13 +22,20 @@ const changed = v.object({
 const returns = v.object({
   release: number,
   numbers: v.array(number),
+  items: v.array(v.object({ _id: v.id('items'), rank: number, value: number })),
   cursor: v.nullable(v.string()),
   padding: v.string(),
 })
-interface Item { rank: bigint; value: bigint }
-const result = (numbers: bigint[], cursor: string | null = null, padding = '') =>
-  ({ release: ${release}n, numbers, cursor, padding })
-const listOf = (items: Item[]) => items.flatMap(({ rank, value }) => [rank, value])
+interface Item { _id: Id<'items'>; rank: bigint; value: bigint }
+const result = (numbers: bigint[]) =>
+  ({ release: ${release}n, numbers, items: [], cursor: null, padding: '' })
+const listOf = (items: Item[], cursor: string | null = null, padding = '') => ({
+  release: ${release}n,
+  numbers: [],
+  items: items.map(({ _id, rank, value }) => ({ _id, rank, value })),
+  cursor,
+  padding,
+})
 const summaryOf = (items: Item[]) =>
   [BigInt(items.length), items.reduce((sum, { value }) => sum + value, 0n)]
 const byKey = (ctx: QueryContext, key: bigint) =>
@@ -111,7 +118,7 @@ export const walk = query({
     for (let cursor: string | null = null; ; ) {
       const page = await inRoom(ctx, room).paginate({ cursor, limit: Number(limit) })
       items.push(...page.items)
-      if (page.done) return result(listOf(items))
+      if (page.done) return listOf(items)
       cursor = page.cursor
     }
   },
@@ -121,17 +128,17 @@ export const padded = query({
   clients, returns,
   arguments: { room: number, bytes: number },
   handler: async (ctx, { room, bytes }) =>
-    result(listOf(await inRoom(ctx, room).collect()), null, 'x'.repeat(Number(bytes))),
+    listOf(await inRoom(ctx, room).collect(), null, 'x'.repeat(Number(bytes))),
 })
 
 export const range = query({
   clients, returns,
   arguments: { room: number, from: number, to: number, limit: number, order: v.string() },
   handler: async (ctx, { room, from, to, limit, order }) =>
-    result(listOf(await ctx.db.table('items')
+    listOf(await ctx.db.table('items')
       .index('byRank', (q) => q.eq('room', room).gte('rank', from).lt('rank', to))
       .order(order === 'desc' ? 'desc' : 'asc')
-      .take(Number(limit)))),
+      .take(Number(limit))),
 })
 
 export const page = query({
@@ -141,7 +148,7 @@ export const page = query({
   },
   handler: async (ctx, { room, limit, cursor, until }) => {
     const page = await inRoom(ctx, room).paginate({ cursor, limit: Number(limit), until })
-    return result(listOf(page.items), page.cursor)
+    return listOf(page.items, page.cursor)
   },
 })
 `
