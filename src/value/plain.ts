@@ -246,12 +246,18 @@ function open(inner: ValidatorJson, exact: boolean): Convert {
 }
 
 const ISO = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
-const TIMESTAMP_RULE =
+export const TIMESTAMP_RULE =
   'a timestamp: ISO 8601 with a zone such as 2026-01-31T12:00:00Z, or a string of microseconds'
 
-/** Parses a timestamp to microseconds since the Unix epoch. */
 function timestamp(json: Json, path: string): bigint {
-  if (typeof json !== 'string') throw new ValidationError(TIMESTAMP_RULE, path)
+  const micros = parseTimestamp(json)
+  if (micros === null) throw new ValidationError(TIMESTAMP_RULE, path)
+  return micros
+}
+
+/** Parses a timestamp to microseconds since the Unix epoch; returns null for other JSON. */
+export function parseTimestamp(json: Json): bigint | null {
+  if (typeof json !== 'string') return null
   const match = ISO.exec(json)
   try {
     if (match === null) return parseInt64(json)
@@ -260,8 +266,8 @@ function timestamp(json: Json, path: string): bigint {
     const seconds = secondsOf(Number(hour), Number(minute), Number(second)) - zoneSeconds(zone)
     return (BigInt(days) * 86_400n + BigInt(seconds)) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
   } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new ValidationError(TIMESTAMP_RULE, path)
+    if (error instanceof ValidationError) return null
+    throw error
   }
 }
 
