@@ -12,6 +12,8 @@ import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
 import type { IssueGuest } from '../src/engine/invocations/guest-identities.ts'
 import { QueryEnvelopes } from '../src/http/application/call-envelopes.ts'
+import { FunctionDocuments } from '../src/http/application/functions/documents.ts'
+import { PlainForms } from '../src/http/application/functions/forms.ts'
 import type { Gateway } from '../src/http/application/gateway.ts'
 import { KeyUsage } from '../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../src/http/application/mount.ts'
@@ -160,6 +162,8 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     log,
     engine,
     envelopes: new QueryEnvelopes(),
+    plainForms: new PlainForms(),
+    functionDocuments: new FunctionDocuments(),
     tokens,
     limits: input.limits ?? null,
     transfers: input.transfers ?? new Transfers(system),

@@ -11,7 +11,12 @@ import { MANAGEMENT_OPERATIONS } from '../wire/operations/management.ts'
 import type { Operation } from '../wire/operations/operation.ts'
 import { jsonSchemaOf } from '../wire/reading/json-schema.ts'
 import type { Schema } from '../wire/schema.ts'
-import { DEVELOPMENT_ROUTES, INVOCATIONS } from './application/routes.ts'
+import {
+  DEVELOPMENT_ROUTES,
+  FUNCTIONS_DOCUMENT,
+  INVOCATIONS,
+  PLAIN_CALLS,
+} from './application/routes.ts'
 import { managementRoutes } from './management/routes.ts'
 
 /** Fields that are not secrets, although their names may suggest one. */
@@ -62,7 +67,8 @@ const found = (operation: Pick<Operation, 'name' | 'replies'>): Found[] =>
     ...propertiesOf(jsonSchemaOf(schema), `${operation.name} `),
   ])
 
-const all = [...managementRoutes, ...DEVELOPMENT_ROUTES, ...INVOCATIONS]
+const calls = [...INVOCATIONS, ...PLAIN_CALLS, FUNCTIONS_DOCUMENT]
+const all = [...managementRoutes, ...DEVELOPMENT_ROUTES, ...calls]
 const compressing = all.filter(({ compresses }) => compresses)
 
 test('every operation of the tables is searched, and its secrets are recognized', () => {
@@ -108,7 +114,8 @@ test.each(compressing.map((each) => [each.name, each] as const))(
 
 test('only reads are compressed, and of calls only Queries', () => {
   const changes = compressing.filter(({ method }) => method !== 'GET')
-  expect(changes.map(({ name }) => name)).toEqual(['query'])
+  // The Function decides the kind of a plain call; plain-calls.test.ts calls one of each.
+  expect(changes.map(({ name }) => name)).toEqual(['query', 'callFunction'])
 })
 
 test('neither files nor lines that are followed are compressed', () => {

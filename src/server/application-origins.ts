@@ -1,5 +1,7 @@
 /** Mounts the application origin of an open Environment. */
 import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
+import { FunctionDocuments } from '../http/application/functions/documents.ts'
+import { PlainForms } from '../http/application/functions/forms.ts'
 import type { Gateway } from '../http/application/gateway.ts'
 import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
 import { Realtime } from '../http/application/realtime/realtime.ts'
@@ -47,6 +49,8 @@ export function openApplication(
     workspaces: product,
     traces: traces ?? null,
     envelopes: new QueryEnvelopes(),
+    plainForms: new PlainForms(),
+    functionDocuments: new FunctionDocuments(),
     limits: applicationLimits(system, options.sharedLimits),
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),

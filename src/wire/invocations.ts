@@ -64,6 +64,26 @@ export const QueryAnswer = schema({ '...': Answer, metadata: QueryMetadata })
 export const MutationAnswer = schema({ '...': Answer, metadata: MutationMetadata })
 export const ActionAnswer = schema({ '...': Answer, metadata: ActionMetadata })
 
+/** Arguments in plain JSON. The Function decides the types (contract/wire.md, Plain calls). */
+export const PlainArguments = schema('object')
+
+const PlainResponse = schema({
+  version: '1',
+  status: "'ok'",
+  requestId: idField('req'),
+  /** Plain JSON of the type that the Function declares. */
+  result: 'unknown',
+})
+
+const PlainMutationMetadata = schema({ '...': MutationMetadata, operationId: idField('opn') })
+
+export const PlainQueryAnswer = schema({ '...': PlainResponse, metadata: QueryMetadata })
+/** The response of any call in plain JSON. */
+export const PlainAnswer = schema({
+  '...': PlainResponse,
+  metadata: [[QueryMetadata, '|', PlainMutationMetadata], '|', ActionMetadata],
+})
+
 /** The response of any call. */
 export const Invoked = schema({
   '...': Answer,

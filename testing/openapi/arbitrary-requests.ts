@@ -172,7 +172,7 @@ function invalidBodies(
     const { [name]: _, ...others } = object
     invalid.push([`${name} is missing`, others])
   }
-  for (const name of Object.keys(schema.properties as object)) {
+  for (const name of Object.keys((schema.properties ?? {}) as object)) {
     for (const value of INVALID) {
       const shown = JSON.stringify(value).slice(0, 20)
       invalid.push([`${name} is ${shown}`, { ...object, [name]: value }])

@@ -9,7 +9,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { Principal } from '../../value/identities.ts'
 import { FUNCTION_NAME, type FunctionKind, type FunctionManifest } from '../../value/manifest.ts'
-import type { QueryEnvelope } from './call-envelopes.ts'
+import type { ValueObject } from '../../value/values.ts'
 import { identify } from './callers.ts'
 import type { Call } from './calls.ts'
 import type { ApplicationCaller } from './incoming.ts'
@@ -17,14 +17,28 @@ import type { ApplicationCaller } from './incoming.ts'
 /** Length up to which the log shows an unknown Function name, which the caller chooses freely. */
 const NAME_CHARACTERS_MAX = 128
 
+/** Arguments in a form that depends on the Function. */
+export interface DeclaredArguments {
+  /** Throws if the Function does not take such a request. */
+  read(definition: FunctionManifest): ValueObject
+}
+
+/** A call as the request names it. */
+export interface NamedCall {
+  readonly target: string
+  readonly function: string
+  readonly arguments: ValueObject | DeclaredArguments
+}
+
 /**
  * Resolves target and Function, then checks policy and identity. Returns a promise only if the
- * resolution of the target or the identity does.
+ * resolution of the target or the identity does. A request that leaves the kind to the Function has
+ * null.
  */
 export function admitCall(
   call: Call,
-  envelope: QueryEnvelope,
-  kind: FunctionKind,
+  envelope: NamedCall,
+  kind: FunctionKind | null,
 ): MaybePromise<QueryRequest> {
   call.incoming.target = envelope.target
   const release = call.gateway.resolveTarget(envelope.target, call.caller, call)
@@ -35,8 +49,8 @@ export function admitCall(
 
 async function identifyCallLater(
   call: Call,
-  envelope: QueryEnvelope,
-  kind: FunctionKind,
+  envelope: NamedCall,
+  kind: FunctionKind | null,
   release: Promise<Release>,
 ): Promise<QueryRequest> {
   return identifyCall(call, envelope, kind, await release)
@@ -44,23 +58,25 @@ async function identifyCallLater(
 
 function identifyCall(
   call: Call,
-  envelope: QueryEnvelope,
-  kind: FunctionKind,
+  envelope: NamedCall,
+  kind: FunctionKind | null,
   release: Release,
 ): MaybePromise<QueryRequest> {
   call.incoming.releaseId = release.releaseId
   const definition = getPublicFunction(release, envelope.function, kind)
   call.incoming.function = definition.name
-  call.mode = definition.auth
-  checkPolicy(call.caller, definition, kind)
-  const requested = { release, definition, arguments: envelope.arguments }
+  call.definition = definition
+  checkPolicy(call.caller, definition, definition.kind)
+  const requested = { release, definition, given: envelope.arguments }
   const principal = identify(call.gateway, call.incoming, call.caller, definition.auth)
   return principal === null
     ? requestOf(call, requested, null)
     : requestLater(call, requested, principal)
 }
 
-type RequestedCall = Pick<QueryRequest, 'release' | 'definition' | 'arguments'>
+interface RequestedCall extends Pick<QueryRequest, 'release' | 'definition'> {
+  readonly given: NamedCall['arguments']
+}
 
 async function requestLater(
   call: Call,
@@ -73,26 +89,29 @@ async function requestLater(
 /** Creates the invocation. Its later failures carry the invocation ID. */
 function requestOf(
   call: Call,
-  requested: RequestedCall,
+  { release, definition, given }: RequestedCall,
   principal: Principal | null,
 ): QueryRequest {
   const { gateway, incoming, caller } = call
+  const read = given instanceof Map ? given : (given as DeclaredArguments).read(definition)
   const invocationId = gateway.system.ids.make('ivc')
   incoming.invocationId = invocationId
   const { requestId } = incoming
   const { clientId, credentialId } = caller
   const context = { requestId, invocationId, clientId, credentialId }
-  return { ...requested, principal, context, trace: incoming.trace, signal: call }
+  const { trace } = incoming
+  return { release, definition, arguments: read, principal, context, trace, signal: call }
 }
 
 /** Returns the public Function. Throws REQUEST_INVALID and FUNCTION_NOT_FOUND. */
 export function getPublicFunction(
   release: Release,
   name: string,
-  kind: FunctionKind,
+  kind: FunctionKind | null,
 ): FunctionManifest {
   const definition = release.functions.get(name)
-  if (definition?.visibility === 'public' && definition.kind === kind) return definition
+  const isKind = kind === null || definition?.kind === kind
+  if (definition?.visibility === 'public' && isKind) return definition
   if (!FUNCTION_NAME.test(name)) {
     throw new Fault('REQUEST_INVALID', { detail: 'function: not a valid Function name' })
   }
@@ -102,7 +121,7 @@ export function getPublicFunction(
 function whyNotFound(
   found: FunctionManifest | undefined,
   name: string,
-  kind: FunctionKind,
+  kind: FunctionKind | null,
 ): string {
   if (found === undefined) {
     const known = name.length <= NAME_CHARACTERS_MAX ? name : 'of this name'

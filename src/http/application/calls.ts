@@ -1,8 +1,10 @@
 /** Calls of Functions and their bodies, which are parsed in turn and freed before a call ends. */
 import type { CancellationToken } from '../../engine/calls/outcomes.ts'
+import type { TableCode } from '../../errors/codes.ts'
 import type { CompressedForms } from '../../system/compression.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { AuthMode } from '../../value/identities.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
 import { readBody, requireJson } from '../bodies.ts'
 import { APPLICATION_CODES } from '../errors.ts'
 import type { AnswerText } from '../transfers/answers.ts'
@@ -17,8 +19,16 @@ import type { ApplicationCaller, Incoming } from './incoming.ts'
 export const ENVELOPE_BYTES_MAX = 2 * 1024 * 1024
 const NO_BYTES = new Uint8Array(0)
 
+/** Failure of a call that ran, when the memory for unsent responses is exhausted. */
+export interface Unsent {
+  readonly code: TableCode
+  readonly retryable: boolean
+}
+
 /** Response of a successful call. */
 export interface CallResponse {
+  /** Absent where the route decides it. */
+  readonly unsent?: Unsent
   readonly releaseId: string
   readonly invocationId: string
   /** Text in parts, since a result may be long. The middle one is the result. */
@@ -40,14 +50,19 @@ export class Call implements CancellationToken, AffinitySource {
   bytes: Uint8Array
   /** Operation ID of a Mutation, once the envelope was read. */
   operationId: string | null = null
-  /** Auth mode of the Function, once the Function was found. */
-  mode: AuthMode | null = null
+  /** The Function, once it was found. */
+  definition: FunctionManifest | null = null
 
   constructor(gateway: Gateway, incoming: Incoming, caller: ApplicationCaller, bytes: Uint8Array) {
     this.gateway = gateway
     this.incoming = incoming
     this.caller = caller
     this.bytes = bytes
+  }
+
+  /** Auth mode of the Function, once the Function was found. */
+  get mode(): AuthMode | null {
+    return this.definition?.auth ?? null
   }
 
   /** Returns whether the client disconnected. Reading creates the signal, so few calls do. */

@@ -14,6 +14,8 @@ import type { RequestCounts } from '../request-counts.ts'
 import type { Transfers } from '../transfers/transfers.ts'
 import type { BrowserOrigins } from './browser-origins.ts'
 import type { QueryEnvelopes } from './call-envelopes.ts'
+import type { FunctionDocuments } from './functions/documents.ts'
+import type { PlainForms } from './functions/forms.ts'
 import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
 
@@ -44,6 +46,8 @@ export interface Gateway {
   readonly log: Logger
   readonly engine: CallEngine
   readonly envelopes: QueryEnvelopes
+  readonly plainForms: PlainForms
+  readonly functionDocuments: FunctionDocuments
   readonly tokens: TokenVerifier
   /** The rate limits; null disables them. */
   readonly limits: ApplicationLimits | null

@@ -1,5 +1,13 @@
 /** The methods of each path of the application origin, for Allow headers and preflights. */
-import { DEVELOPMENT_ROUTES, FILE_TRANSFERS, INVOCATIONS, PROBES, REALTIME } from './routes.ts'
+import { functionAt } from './functions/paths.ts'
+import {
+  DEVELOPMENT_ROUTES,
+  FILE_TRANSFERS,
+  INVOCATIONS,
+  PLAIN_CALLS,
+  PROBES,
+  REALTIME,
+} from './routes.ts'
 
 /** Headers that pages may send. */
 const REQUEST_HEADERS = [
@@ -8,6 +16,9 @@ const REQUEST_HEADERS = [
   'Authorization',
   'X-Service-Key',
   'X-Service-Affinity',
+  'X-Service-Target',
+  'X-Service-Integers',
+  'Idempotency-Key',
   'Range',
   'If-Range',
   'If-None-Match',
@@ -23,6 +34,10 @@ const PATTERNS = [...FILE_TRANSFERS, ...DEVELOPMENT_ROUTES].map(({ path, method 
   return { form: new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`), method }
 })
 
+const PLAIN_METHODS = [...PLAIN_CALLS.map(({ method }) => method), 'OPTIONS'].join(', ')
+/** The methods of a Mutation and of an Action. */
+export const MUTATING_METHODS = 'POST, OPTIONS'
+
 /** Returns the methods of a path; undefined for one without a route. */
 export function methodsAt(path: string): string | undefined {
   return FIXED.get(path) ?? methodsOfPattern(path)
@@ -30,6 +45,7 @@ export function methodsAt(path: string): string | undefined {
 
 /** Returns the methods of a path with a parameter; undefined for any other. */
 function methodsOfPattern(path: string): string | undefined {
+  if (functionAt(path) !== null) return PLAIN_METHODS
   const methods = PATTERNS.filter(({ form }) => form.test(path)).map(({ method }) => method)
   return methods.length === 0 ? undefined : [...methods, 'OPTIONS'].join(', ')
 }

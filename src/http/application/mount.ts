@@ -19,17 +19,22 @@ import { authenticate, chargeBody } from './callers.ts'
 import { Call, type CallResponse, invokeInTurn, readEnvelope } from './calls.ts'
 import { callerMessage } from './development-targets.ts'
 import { endExchange, startSpan } from './exchanges.ts'
+import { DOCUMENT_PATH, functionAt } from './functions/paths.ts'
 import type { Gateway } from './gateway.ts'
 import { type ApplicationBinding, createIncoming, type Incoming } from './incoming.ts'
-import { allowedRequests, methodsAt } from './methods.ts'
+import { allowedRequests, MUTATING_METHODS, methodsAt } from './methods.ts'
+import { invokePlain, readUrlArguments } from './plain-calls.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import {
   DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
+  FUNCTIONS_DOCUMENT,
   INVOCATIONS,
   type Invocation,
+  PLAIN_CALLS,
   PROBES,
   REALTIME,
+  UNSENT,
 } from './routes.ts'
 import { isS3Url } from './s3/requests.ts'
 import { answerS3 } from './s3/s3-api.ts'
@@ -69,7 +74,9 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       if (isS3 && request.method !== 'OPTIONS') {
         return answerS3(gateway, createIncoming(gateway, request, binding ?? {}))
       }
-      const transfer = transferOf(gateway, request, path)
+      const plain = isS3 ? null : plainCallOf(request.method, path)
+      if (plain !== null) return handleCall(gateway, request, binding, plain)
+      const transfer = documentOf(gateway, request, path) ?? transferOf(gateway, request, path)
       if (transfer === null) return hono.fetch(request, binding)
       return answerExchange(gateway, request, binding, transfer)
     },
@@ -121,7 +128,9 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   // Unknown paths too: after a failed preflight, the browser would hide the 404 of the call.
   hono.options('*', (context) => counted(context, preflight(gateway, context)))
   hono.notFound((context) => {
-    const { path, raw } = context.req
+    const { raw } = context.req
+    // The path of the router is decoded, and another path than that of the request.
+    const path = new URL(raw.url).pathname
     const page = frontPage(raw, gateway.system.ids.make('req'), 'application')
     if (page !== null) return counted(context, page)
     const allow = methodsAt(path)
@@ -131,22 +140,48 @@ function router(gateway: Gateway, realtime: Realtime): Hono {
   return hono
 }
 
+/** A call of either form. */
+interface Called extends Pick<Invocation, 'path' | 'invoke' | 'unsent' | 'compresses'> {
+  readonly method: string
+  /** Reads the arguments from the URL; absent where the body has them. */
+  readonly readUrl?: typeof readUrlArguments
+}
+
+/** Returns the plain call that the request names; null for any other request. */
+function plainCallOf(method: string, url: string): Called | null {
+  const [path = ''] = url.split('?', 1)
+  const route = PLAIN_CALLS.find((each) => each.method === method)
+  const name = route === undefined ? null : functionAt(path)
+  if (name === null || (method === 'GET' && path === DOCUMENT_PATH)) return null
+  return {
+    path: route!.path,
+    method,
+    invoke: (call) => invokePlain(call, name, UNSENT),
+    unsent: UNSENT.query,
+    compresses: route!.compresses,
+    ...(method === 'GET' && { readUrl: readUrlArguments }),
+  }
+}
+
 async function handleCall(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> = {},
-  invocation: Invocation,
+  invocation: Called,
 ): Promise<Response> {
   const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = createIncoming(gateway, request, binding)
   let response: Response
   try {
-    checkRequest(gateway, request, origin)
+    const { readUrl } = invocation
+    checkOrigin(gateway, origin)
+    if (readUrl === undefined) checkUrl(request)
+    requireService(gateway)
     const caller = authenticate(gateway, incoming)
     gateway.transfers.turns.called(started)
     if (gateway.traces) startSpan(gateway, incoming, { ...invocation, started })
-    const bytes = await readEnvelope(gateway, incoming)
+    const bytes = await (readUrl ?? readEnvelope)(gateway, incoming)
     chargeBody(gateway, caller, bytes.length)
     const invoked = invokeInTurn(new Call(gateway, incoming, caller, bytes), invocation.invoke)
     const answered = invoked instanceof Promise ? await invoked : invoked
@@ -165,7 +200,22 @@ interface Exchange {
   readonly routeClass: RouteClass
   /** True if the request fails with UNAVAILABLE while no Release is served. */
   readonly needsService: boolean
+  /** True if the handler reads the query of the URL. Any other URL with one is rejected. */
+  readonly takesQuery?: boolean
   readonly answer: (incoming: Incoming) => Promise<Response>
+}
+
+/** Returns the document of Functions, where the request names it; null for any other request. */
+function documentOf(gateway: Gateway, { method }: Request, url: string): Exchange | null {
+  const { path, answer } = FUNCTIONS_DOCUMENT
+  if (method !== 'GET' || url.split('?', 1)[0] !== path) return null
+  return {
+    route: FUNCTIONS_DOCUMENT,
+    routeClass: 'call',
+    needsService: true,
+    takesQuery: true,
+    answer: (incoming) => answer(gateway, incoming),
+  }
 }
 
 /** Returns the file transfer that the request names; null for any other request. */
@@ -187,14 +237,15 @@ async function answerExchange(
   gateway: Gateway,
   request: Request,
   binding: Partial<ApplicationBinding> = {},
-  { route, routeClass, needsService, answer }: Exchange,
+  { route, routeClass, needsService, takesQuery, answer }: Exchange,
 ): Promise<Response> {
   const started = gateway.system.monotonicMillis()
   const origin = request.headers.get('origin')
   const incoming = createIncoming(gateway, request, binding)
   let response: Response
   try {
-    checkForm(gateway, request, origin)
+    checkOrigin(gateway, origin)
+    if (takesQuery !== true) checkUrl(request)
     if (needsService) requireService(gateway)
     response = await answer(incoming)
     const { headers } = response
@@ -246,16 +297,19 @@ function isReady({ engine, unservedReason }: Gateway): boolean {
 
 /** Checks origin, URL and readiness. */
 function checkRequest(gateway: Gateway, request: Request, origin: string | null): void {
-  checkForm(gateway, request, origin)
+  checkOrigin(gateway, origin)
+  checkUrl(request)
   requireService(gateway)
 }
 
-/** Checks origin and URL. Query parameters are rejected, since logs show URLs. */
-function checkForm(gateway: Gateway, request: Request, origin: string | null): void {
-  if (origin !== null && !gateway.allowedOrigins.has(origin)) throw originDenied(origin)
-  if (request.url.includes('?')) {
-    throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
-  }
+function checkOrigin({ allowedOrigins }: Gateway, origin: string | null): void {
+  if (origin !== null && !allowedOrigins.has(origin)) throw originDenied(origin)
+}
+
+/** Rejects query parameters, since logs of proxies show URLs. */
+function checkUrl({ url }: Request): void {
+  if (!url.includes('?')) return
+  throw new Fault('REQUEST_INVALID', { detail: 'query parameters are not accepted' })
 }
 
 function requireService(gateway: Gateway): void {
@@ -273,9 +327,9 @@ function successResponse(
   { transfers }: Gateway,
   incoming: Incoming,
   response: CallResponse,
-  { unsent, compresses }: Invocation,
+  { unsent: ofRoute, compresses }: Pick<Called, 'unsent' | 'compresses'>,
 ): MaybePromise<Response> {
-  const { body, compressible } = response
+  const { body, compressible, unsent = ofRoute } = response
   const compression =
     compresses && compressible !== undefined
       ? compressionFor(incoming.request, compressible.forms)
@@ -348,6 +402,8 @@ function failureResponse(request: FailedRequest, fault: Fault): Response {
   const message = callerMessage(fault, target)
   const response = errorResponse(fault, requestId, APPLICATION_CODES, message)
   if (invocationId) response.headers.set('x-service-invocation-id', invocationId)
+  // The path of a Function has GET for Queries alone.
+  if (fault.code === 'METHOD_NOT_ALLOWED') response.headers.set('allow', MUTATING_METHODS)
   return response
 }
 

@@ -8,8 +8,11 @@ import {
   CallRequest,
   MutationAnswer,
   MutationRequest,
+  PlainAnswer,
+  PlainQueryAnswer,
   QueryAnswer,
 } from '../../wire/invocations.ts'
+import { OpenApiDocument } from '../../wire/openapi.ts'
 import type { DevelopmentAccess, Operation, Replies } from '../../wire/operations/operation.ts'
 import {
   freezeWorkspace,
@@ -17,11 +20,13 @@ import {
   synchronizeWorkspace,
 } from '../../wire/operations/workspaces.ts'
 import type { Schema } from '../../wire/schema.ts'
-import type { Call, CallResponse } from './calls.ts'
+import type { Call, CallResponse, Unsent } from './calls.ts'
 import { freezeHead, readHead, receivePackage } from './development/workspaces.ts'
 import { sendDownload } from './files/downloads.ts'
 import { sendSignedDownload } from './files/signed-downloads.ts'
 import { receiveUpload } from './files/uploads.ts'
+import { DOCUMENT_PATH, FUNCTIONS_PATH } from './functions/paths.ts'
+import { sendFunctionsDocument } from './functions-document.ts'
 import type { Gateway } from './gateway.ts'
 import type { Incoming } from './incoming.ts'
 import { invokeAction, invokeMutation, invokeQuery } from './invoke.ts'
@@ -46,8 +51,23 @@ export interface Invocation extends Described {
    * of Mutations and Actions are not: both may issue grants, guests and what other services answer.
    */
   readonly compresses: boolean
-  /** Failure of a call that ran, when the memory for unsent responses is exhausted. */
-  readonly unsent: { readonly code: TableCode; readonly retryable: boolean }
+  readonly unsent: Unsent
+}
+
+/** A call in plain JSON: `:function` names the Function, which decides the kind. */
+export interface PlainCallRoute extends Described {
+  readonly method: 'GET' | 'POST'
+  readonly errors: readonly TableCode[]
+  /** True if a response may be compressed where the Function is a Query. */
+  readonly compresses: boolean
+}
+
+/** The document of the Functions that the key may call. */
+export interface DocumentRoute extends Described {
+  readonly method: 'GET'
+  readonly errors: readonly TableCode[]
+  readonly compresses: boolean
+  readonly answer: (gateway: Gateway, incoming: Incoming) => Promise<Response>
 }
 
 /** One transfer of a file, which a grant alone authorizes. */
@@ -146,6 +166,64 @@ export const INVOCATIONS: readonly Invocation[] = [
     invoke: invokeAction,
     compresses: false,
     unsent: { code: 'UNAVAILABLE', retryable: false },
+  },
+]
+
+/** Failures of calls whose response could not be kept, in the order of INVOCATIONS. */
+const [ofQueries, ofMutations, ofActions] = INVOCATIONS.map(({ unsent }) => unsent)
+export const UNSENT = { query: ofQueries!, mutation: ofMutations!, action: ofActions! }
+
+export const FUNCTIONS_DOCUMENT: DocumentRoute = {
+  method: 'GET',
+  path: DOCUMENT_PATH,
+  name: 'readFunctionsDocument',
+  summary: 'Returns a typed OpenAPI document of the Functions that the key may call.',
+  replies: { 200: OpenApiDocument, 304: null },
+  errors: [
+    'REQUEST_INVALID',
+    'APPLICATION_KEY_REQUIRED',
+    'APPLICATION_KEY_INVALID',
+    'AUTH_POLICY_DENIED',
+    'ORIGIN_DENIED',
+    'TARGET_DENIED',
+    'TARGET_NOT_FOUND',
+    'RELEASE_RETIRED',
+    'LIMIT_EXCEEDED',
+    'RATE_LIMITED',
+    'INTERNAL',
+    'BUSY',
+    'UNAVAILABLE',
+  ],
+  compresses: true,
+  answer: sendFunctionsDocument,
+}
+
+const PLAIN_PATH = `${FUNCTIONS_PATH}:function`
+
+export const PLAIN_CALLS: readonly PlainCallRoute[] = [
+  {
+    method: 'POST',
+    path: PLAIN_PATH,
+    name: 'callFunction',
+    summary:
+      'Calls a Function with its arguments as a JSON object, and answers its result as JSON. ' +
+      'A Mutation without an operation ID gets one, and is not safe to repeat.',
+    replies: { 200: PlainAnswer },
+    errors: [...INVOCATIONS[1]!.errors, 'ROUTE_NOT_FOUND'],
+    compresses: true,
+  },
+  {
+    method: 'GET',
+    path: PLAIN_PATH,
+    name: 'callQuery',
+    summary: 'Calls a Query with its arguments as a JSON object in the URL.',
+    replies: { 200: PlainQueryAnswer },
+    errors: [
+      ...CALL_ERRORS.filter((code) => code !== 'MEDIA_TYPE_UNSUPPORTED'),
+      'ROUTE_NOT_FOUND',
+      'METHOD_NOT_ALLOWED',
+    ],
+    compresses: true,
   },
 ]
 

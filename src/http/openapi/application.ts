@@ -1,13 +1,24 @@
 /** OpenAPI operations of the application origin. */
 import { FILE_BYTES_MAX } from '../../value/files/files.ts'
-import { text } from '../../wire/fields.ts'
+import { documented, idField, TargetField, text, textUpTo } from '../../wire/fields.ts'
+import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
+import { PlainArguments } from '../../wire/invocations.ts'
 import { ANY_MEDIA_TYPE, JSON_MEDIA_TYPE } from '../../wire/media-types.ts'
+import { schema } from '../../wire/schema.ts'
 import { AFFINITY, AFFINITY_HEADER } from '../application/callers.ts'
 import { ENVELOPE_BYTES_MAX } from '../application/calls.ts'
+import {
+  DEFAULT_TARGET,
+  INTEGERS_HEADER,
+  TARGET_HEADER,
+  URL_ARGUMENTS_CHARACTERS_MAX,
+} from '../application/plain-calls.ts'
 import type {
   DevelopmentRoute,
+  DocumentRoute,
   FileTransfer,
   Invocation,
+  PlainCallRoute,
   Probe,
   RealtimeRoute,
 } from '../application/routes.ts'
@@ -43,6 +54,8 @@ const SIGNED_HEADERS = [
   ...FILE_HEADERS,
   ...(['Cross-Origin-Resource-Policy', 'Referrer-Policy'] as const),
 ]
+/** The entity tag of the document of Functions, of which there are compressed forms. */
+const DOCUMENT_VALUES = { ETag: { type: 'string', pattern: '^W/"[0-9a-f]{64}"$' } } as const
 const SIGNED_VALUES = {
   'Content-Disposition': { type: 'string', pattern: '^(?:attachment|inline)' },
   'Content-Security-Policy': { type: 'string', pattern: '^sandbox; ' },
@@ -67,6 +80,72 @@ export function invocationOperation(route: Invocation): Operation {
       ...(['X-Service-Invocation-Id', 'X-Service-Release-Id'] as const),
     ],
     declaredErrors: true,
+  }
+}
+
+const PlainTarget = documented(TargetField, { default: DEFAULT_TARGET })
+const UrlArguments = documented(textUpTo(URL_ARGUMENTS_CHARACTERS_MAX), {
+  description: 'a JSON object',
+})
+const CALL_HEADERS = [
+  { name: AFFINITY_HEADER, schema: Affinity, required: false },
+  { name: TARGET_HEADER, schema: PlainTarget, required: false },
+  { name: INTEGERS_HEADER, schema: text(/^string$/, 'every int64 as a string'), required: false },
+]
+
+export function plainCallOperation(route: PlainCallRoute): Operation {
+  const { method, path, name, summary, errors, compresses } = route
+  const isPost = method === 'POST'
+  return {
+    ...COMMON,
+    method,
+    path,
+    name,
+    summary,
+    errors,
+    authorities: [['applicationKey'], ['applicationKey', 'functionalToken']],
+    query: isPost ? null : schema({ 'arguments?': UrlArguments }),
+    headers: isPost
+      ? [...CALL_HEADERS, { name: OPERATION_ID_HEADER, schema: idField('opn'), required: false }]
+      : CALL_HEADERS,
+    body: isPost
+      ? { mediaType: JSON_MEDIA_TYPE, schema: PlainArguments, bytesMax: ENVELOPE_BYTES_MAX }
+      : null,
+    replies: repliesOf(route),
+    replyHeaders: [
+      ...HEADERS,
+      ...(compresses ? CODING_HEADERS : []),
+      ...(['X-Service-Invocation-Id', 'X-Service-Release-Id'] as const),
+    ],
+    declaredErrors: true,
+  }
+}
+
+export function functionsDocumentOperation(route: DocumentRoute): Operation {
+  const { method, path, name, summary, errors, compresses } = route
+  return {
+    ...COMMON,
+    method,
+    path,
+    name,
+    summary,
+    errors,
+    authorities: [['applicationKey']],
+    query: schema({ 'target?': PlainTarget }),
+    headers: [
+      { name: AFFINITY_HEADER, schema: Affinity, required: false },
+      {
+        name: 'if-none-match',
+        schema: text(/^(?:W\/)?"[0-9a-f]{64}"$/, 'an entity tag'),
+        required: false,
+      },
+    ],
+    body: null,
+    replies: repliesOf(route),
+    cache: 'private, no-cache',
+    replyHeaders: [...HEADERS, ...(compresses ? CODING_HEADERS : []), 'ETag'],
+    headerValues: DOCUMENT_VALUES,
+    declaredErrors: false,
   }
 }
 

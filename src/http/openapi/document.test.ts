@@ -13,7 +13,9 @@ import type { ValidatorJson } from '../../value/validators.ts'
 import {
   DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
+  FUNCTIONS_DOCUMENT,
   INVOCATIONS,
+  PLAIN_CALLS,
   PROBES,
   REALTIME,
 } from '../application/routes.ts'
@@ -27,7 +29,15 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, unknown>> }
 }
 
-const APPLICATION = [...INVOCATIONS, ...FILE_TRANSFERS, ...DEVELOPMENT_ROUTES, ...PROBES, REALTIME]
+const APPLICATION = [
+  ...INVOCATIONS,
+  ...PLAIN_CALLS,
+  FUNCTIONS_DOCUMENT,
+  ...FILE_TRANSFERS,
+  ...DEVELOPMENT_ROUTES,
+  ...PROBES,
+  REALTIME,
+]
 const document = JSON.parse(openApiText()) as Document
 const contract = new Contract(document)
 const { schemas } = document.components

@@ -70,6 +70,7 @@ export class Failures {
     const names: readonly HeaderName[] = [
       ...(['Cache-Control', 'X-Content-Type-Options', 'X-Service-Request-Id'] as const),
       ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+      ...(status === 405 ? (['Allow'] as const) : []),
       ...(waits ? (['Retry-After'] as const) : []),
       ...(status === 426 ? (['Sec-WebSocket-Version', 'Upgrade'] as const) : []),
     ]

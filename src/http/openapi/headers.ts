@@ -7,6 +7,7 @@ import type { JsonSchema } from '../../wire/rules.ts'
 const header = (schema: JsonSchema): object => ({ required: true, schema })
 
 export const HEADERS = {
+  Allow: header({ type: 'string' }),
   'Accept-Ranges': header({ const: 'bytes' }),
   'Cache-Control': header({ const: 'no-store' }),
   'Content-Encoding': {
@@ -17,7 +18,7 @@ export const HEADERS = {
   'Content-Security-Policy': header({ const: 'sandbox' }),
   'Cross-Origin-Resource-Policy': header({ const: 'cross-origin' }),
   ETag: {
-    description: 'The SHA-256 of the whole file.',
+    description: 'The SHA-256 of the whole content.',
     ...header({ type: 'string', pattern: '^"[0-9a-f]{64}"$' }),
   },
   'Referrer-Policy': header({ const: 'no-referrer' }),

@@ -90,6 +90,11 @@ const call = (name: string): State => ({
     arguments: { type: 'object', value: [] },
   },
 })
+const plainCall = (name: string): State => ({
+  params: { function: name },
+  headers: { 'x-service-target': 'channel:production' },
+  body: {},
+})
 const entry = { name: 'API_KEY' }
 
 /** Steps in an order in which each operation succeeds: name, status, and required state. */
@@ -290,6 +295,9 @@ const STEPS: readonly Step[] = [
   ['query', 200, () => call('echo.query')],
   ['mutation', 200, () => call('echo.mutation')],
   ['action', 200, () => call('echo.action')],
+  ['callFunction', 200, () => plainCall('echo.mutation')],
+  ['callQuery', 200, () => ({ ...plainCall('echo.query'), query: { arguments: '{}' } })],
+  ['readFunctionsDocument', 200, () => ({ query: { target: 'channel:production' } })],
   ...fileSteps({ from }, () => origins),
   ['retireRelease', 200, () => ({ params: { releaseId: from('publishWorkspace', 'releaseId') } })],
   ['archiveEnvironment', 200, () => after('updateEnvironment')],
@@ -368,7 +376,11 @@ describe('requests that violate the schemas', () => {
           await origins.send(operation, bent),
         )
         const isCode = rejected.includes(code ?? '') || operation.name === 'readObjectHeaders'
-        const expected = isOverlooked(operation, defect) ? [200, [null]] : [400, rejected]
+        const expected = isOverlooked(operation, defect)
+          ? [200, [null]]
+          : defect === 'function is malformed' && operation.name.startsWith('call')
+            ? [404, ['ROUTE_NOT_FOUND']]
+            : [400, rejected]
         expect([status, isCode ? rejected : [code]], `${operation.name}: ${defect}`).toEqual(
           expected,
         )
@@ -379,8 +391,9 @@ describe('requests that violate the schemas', () => {
 
 /** Returns whether the operation ignores the defect: probes ignore all, others the affinity. */
 function isOverlooked({ name }: DocumentedOperation, defect: string): boolean {
-  const isCondition = /^(?:download|read)(?:Signed)?File(?:Headers)?$/.test(name)
-  const overlooked = isCondition ? /If-|Range/i : /Affinity/i
+  const isFile = /^(?:download|read)(?:Signed)?File(?:Headers)?$/.test(name)
+  const isCondition = isFile || name === 'readFunctionsDocument'
+  const overlooked = isCondition ? /If-|Range|Affinity/i : /Affinity/i
   return ['readProcessLiveness', 'readAdmission'].includes(name) || overlooked.test(defect)
 }
 

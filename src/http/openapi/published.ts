@@ -3,13 +3,17 @@ import { MANAGEMENT_OPERATIONS } from '../../wire/operations/management.ts'
 import {
   DEVELOPMENT_ROUTES,
   FILE_TRANSFERS,
+  FUNCTIONS_DOCUMENT,
   INVOCATIONS,
+  PLAIN_CALLS,
   PROBES,
   REALTIME,
 } from '../application/routes.ts'
 import {
   developmentOperation,
+  functionsDocumentOperation,
   invocationOperation,
+  plainCallOperation,
   probeOperation,
   realtimeOperation,
   transferOperation,
@@ -29,6 +33,8 @@ export function publishedDocument(): object {
   return openApiDocument([
     ...MANAGEMENT_OPERATIONS.flatMap(managementOperations),
     ...INVOCATIONS.map(invocationOperation),
+    functionsDocumentOperation(FUNCTIONS_DOCUMENT),
+    ...PLAIN_CALLS.map(plainCallOperation),
     ...FILE_TRANSFERS.map(transferOperation),
     ...DEVELOPMENT_ROUTES.map(developmentOperation),
     ...PROBES.map(probeOperation),

@@ -12,6 +12,7 @@ const NAMES: Readonly<Record<number, string>> = {
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not found',
+  405: 'Method not allowed',
   406: 'Not acceptable',
   409: 'Conflict',
   410: 'Gone',

@@ -11,6 +11,8 @@ import { createReadingEngine, type ReadingEngine } from '../../engine/create-rea
 import { createRunnerPool } from '../../engine/runners/runner-pool.ts'
 import { Fault } from '../../errors/fault.ts'
 import { QueryEnvelopes } from '../../http/application/call-envelopes.ts'
+import { FunctionDocuments } from '../../http/application/functions/documents.ts'
+import { PlainForms } from '../../http/application/functions/forms.ts'
 import type { Gateway } from '../../http/application/gateway.ts'
 import { KeyUsage } from '../../http/application/key-usage.ts'
 import { mountApplication } from '../../http/application/mount.ts'
@@ -279,6 +281,8 @@ function gatewayOf(
     allowedOrigins: new Set(allowedOrigins),
     s3Host,
     envelopes: new QueryEnvelopes(),
+    plainForms: new PlainForms(),
+    functionDocuments: new FunctionDocuments(),
     limits: applicationLimits(system, mapSharedMemory(start.limitsPath)),
     // The main process answers the requests that need these two.
     get files(): never {

@@ -6,6 +6,7 @@ import { DocumentIdField, TableName } from '../data.ts'
 import { idField } from '../fields.ts'
 import { ObjectKey } from '../files/buckets.ts'
 import { SignedDownload } from '../files/stored-files.ts'
+import { FunctionNameField } from '../invocations.ts'
 import { MigrationName } from '../migrations/migrations.ts'
 import type { Infer } from '../schema.ts'
 import { WorkspaceName } from '../workspace.ts'
@@ -31,6 +32,8 @@ export const PATH_PARAMETERS = {
   objectKey: ObjectKey,
   channel: ChannelName,
   workspace: WorkspaceName,
+  /** The name of a Function, in which `/` is percent-encoded. */
+  function: FunctionNameField,
   name: ConfigurationName,
   cron: CronName,
   migration: MigrationName,
