@@ -219,6 +219,7 @@ const LINES: readonly (readonly string[])[] = [
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
+  ['openapi', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
   ['watch', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],
 ]
 

@@ -19,6 +19,7 @@ import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
 import { fileCommands } from './commands/files/objects.ts'
 import { storageKeyCommands } from './commands/files/storage-keys.ts'
+import { openapiCommand } from './commands/functions/openapi.ts'
 import { watchCommand } from './commands/functions/watch.ts'
 import { healthCommand } from './commands/health.ts'
 import { auditCommand } from './commands/identity/audit.ts'
@@ -98,6 +99,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...credentialCommands,
   callCommand,
   watchCommand,
+  openapiCommand,
   docsCommand,
   versionCommand,
 ]
