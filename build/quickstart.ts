@@ -21,14 +21,7 @@ import {
   writeDecisions,
   writePrivate,
 } from './quickstart/paths.ts'
-import {
-  commandsText,
-  mutationBody,
-  type Shown,
-  summary,
-  TARGET,
-  taggedObject,
-} from './quickstart/printed.ts'
+import { commandsText, message, type Shown, summary, TARGET } from './quickstart/printed.ts'
 import {
   type Client,
   clientAt,
@@ -200,11 +193,16 @@ async function firstMessage(run: Run, application: string, key: string): Promise
   const { decisions, paths, signal } = run
   if (decisions.channelId !== null) return decisions.channelId
   say('Creating a channel and a message by calling the Application API ...')
-  const invoke = async (body: object) => {
-    const response = await fetch(`${application}/v1/mutation`, {
+  const invoke = async (name: string, operationId: string, given: object) => {
+    const response = await fetch(`${application}/v1/functions/${name}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-service-key': key },
-      body: JSON.stringify(body),
+      headers: {
+        'content-type': 'application/json',
+        'x-service-key': key,
+        'x-service-target': TARGET,
+        'idempotency-key': operationId,
+      },
+      body: JSON.stringify(given),
       signal,
     })
     const answer = await response.json()
@@ -213,18 +211,13 @@ async function firstMessage(run: Run, application: string, key: string): Promise
     }
     return answer.result
   }
-  const text = (value: string) => ({ type: 'string', value })
-  const channel = await invoke({
-    version: 1,
-    target: TARGET,
-    function: 'channels.create',
-    operationId: decisions.channelOperationId,
-    arguments: taggedObject({ name: text('general'), author: text('quickstart') }),
-  })
-  await invoke(mutationBody(channel.value, 'It works.', decisions.messageOperationId))
-  decisions.channelId = channel.value
+  const { channelOperationId, messageOperationId } = decisions
+  const general = { name: 'general', author: 'quickstart' }
+  const channelId = await invoke('channels.create', channelOperationId, general)
+  await invoke('messages.send', messageOperationId, message(channelId, 'It works.'))
+  decisions.channelId = channelId
   writeDecisions(paths, decisions)
-  return channel.value
+  return channelId
 }
 
 /** Returns null if the Workspace has no page, or one that cannot be bundled. */

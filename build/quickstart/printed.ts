@@ -20,46 +20,24 @@ export interface Shown {
   readonly isLive: boolean
 }
 
-export interface TaggedField {
-  readonly type: string
-  readonly value: unknown
-}
-
-/** A tagged object. Its entries are sorted by key, as the protocol requires. */
-export function taggedObject(fields: Readonly<Record<string, TaggedField>>): TaggedField {
-  const keys = Object.keys(fields).sort()
-  return { type: 'object', value: keys.map((key) => ({ key, value: fields[key] })) }
-}
-
 export const TARGET = 'channel:production'
 
-export function queryBody(channelId: string): object {
-  const channel = { type: 'typed_id', value: channelId }
-  const call = { version: 1, target: TARGET, function: 'messages.list' }
-  return { ...call, arguments: taggedObject({ channel }) }
-}
-
-export function mutationBody(channelId: string, body: string, operationId: string): object {
-  const text = (value: string): TaggedField => ({ type: 'string', value })
-  const fields = {
-    channel: { type: 'typed_id', value: channelId },
-    author: text('you'),
-    body: text(body),
-  }
-  const call = { version: 1, target: TARGET, function: 'messages.send', operationId }
-  return { ...call, arguments: taggedObject(fields) }
+/** Arguments of messages.send. */
+export function message(channelId: string, body: string): object {
+  return { channel: channelId, author: 'you', body }
 }
 
 export function quoted(text: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-function curl(shown: Shown, path: string, body: object): string {
+function curl(shown: Shown, name: string, given: object, operationId?: string): string {
+  const operation = operationId === undefined ? '' : ` -H 'Idempotency-Key: ${operationId}'`
   return [
-    `curl -sS ${shown.application}${path}`,
-    `  -H 'Content-Type: application/json' -H 'Accept: application/json'`,
-    `  -H 'X-Service-Key: ${shown.publicKey}'`,
-    `  -d ${quoted(JSON.stringify(body))}`,
+    `curl -sS ${shown.application}/v1/functions/${name}`,
+    `  -H 'Content-Type: application/json' -H 'X-Service-Target: ${TARGET}'`,
+    `  -H 'X-Service-Key: ${shown.publicKey}'${operation}`,
+    `  -d ${quoted(JSON.stringify(given))}`,
   ].join(' \\\n')
 }
 
@@ -68,14 +46,15 @@ function commands(shown: Shown): { title: string; command: string }[] {
   return [
     {
       title: 'Read the messages of the channel (a Query):',
-      command: curl(shown, '/v1/query', queryBody(shown.channelId)),
+      command: curl(shown, 'messages.list', { channel: shown.channelId }),
     },
     {
-      title: 'Write one (a Mutation; the same operationId takes effect once):',
+      title: 'Write one (a Mutation; the same Idempotency-Key takes effect once):',
       command: curl(
         shown,
-        '/v1/mutation',
-        mutationBody(shown.channelId, 'Hello from curl', shown.operationId),
+        'messages.send',
+        message(shown.channelId, 'Hello from curl'),
+        shown.operationId,
       ),
     },
     {
