@@ -19,7 +19,8 @@ const FILLS_IN_FLIGHT = 4
 
 let counter = 0
 
-function draw(table: Table, last = 0): number {
+/** Returns the number of a document with `last` others behind it. */
+export function draw(table: Table, last = 0): number {
   const drawn = Math.min(DRAWN_MAX, TABLES[table] - last)
   return Math.floor(Math.random() * drawn) * Math.floor(TABLES[table] / drawn)
 }

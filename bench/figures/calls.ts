@@ -7,10 +7,12 @@ import { int64, queryBody } from '../calls.ts'
 import { type Figure, inTurns, type Measured, type MeasureOptions } from '../figure.ts'
 import type { Target } from '../installation.ts'
 import { type LoadOptions, load } from '../load.ts'
-import { addItem, fillTable, LISTED, listOf, readItem } from '../tables.ts'
+import { addItem, draw, fillTable, LISTED, listOf, readItem } from '../tables.ts'
 
 const CACHED = 100
 export const CONNECTIONS = 64
+/** A plain result is converted from the tagged one. */
+const PLAIN_RATIO_MIN = 0.8
 
 let counter = 0
 const readCached = (): string => {
@@ -45,8 +47,47 @@ export const CALLS: readonly Figure[] = [
   comparedToBare('Query from cache', 0.7, { path: '/v1/query', body: readCached }),
   comparedToBare('Query, one indexed read', 0.2, GET),
   comparedToBare(`Query, list of ${LISTED} documents`, 0.1, LIST),
+  plainBesideTagged('Query from cache in plain JSON', 'items.get', () => ({
+    number: counter++ % CACHED,
+    nonce: 0,
+  })),
+  plainBesideTagged(`Query in plain JSON, list of ${LISTED} documents`, 'items.list', () => ({
+    from: draw('items', LISTED),
+    nonce: counter++,
+  })),
   comparedToBare('durable Mutation, 64 in flight', 0.08, CREATE),
 ]
+
+/** Compares a plain call of a Query with the tagged one. */
+function plainBesideTagged(
+  name: string,
+  query: string,
+  given: () => Readonly<Record<string, number>>,
+): Figure {
+  const tagged = () => {
+    const entries = Object.entries(given()).map(([key, value]) => [key, int64(value)])
+    return queryBody(query, Object.fromEntries(entries))
+  }
+  return {
+    name,
+    baseline: 'the tagged call',
+    ratioMin: PLAIN_RATIO_MIN,
+    documents: 'sqlite',
+    measure: async (installation, options) => {
+      await fillTable(installation, 'items')
+      const to = { ...installation.application, connections: CONNECTIONS }
+      const headers = { ...to.headers, 'x-service-target': 'channel:production' }
+      const plain = { ...to, headers, path: `/v1/functions/${query}` }
+      return inTurns(
+        {
+          candidate: (seconds) => load({ ...plain, body: () => JSON.stringify(given()), seconds }),
+          baseline: (seconds) => load({ ...to, path: '/v1/query', body: tagged, seconds }),
+        },
+        options,
+      )
+    },
+  }
+}
 
 function comparedToBare(name: string, ratioMin: number, request: Request): Figure {
   return {

@@ -16,12 +16,6 @@ import {
 const PEER = '198.51.100.7'
 let bench: RejectionBench
 
-beforeAll(async () => {
-  bench = await rejectionBench()
-  await bench.send({ path: '/v1/mutation', function: 'b.insert' })
-})
-afterAll(() => bench.close())
-
 interface Row {
   readonly title: string
   readonly sent: Sent | (() => Promise<Sent>)
@@ -30,6 +24,14 @@ interface Row {
   /** The most specific subject of the record, which also names those before it except the peer. */
   readonly names: 'peer' | 'credential' | 'release' | 'function'
 }
+
+const PLAIN = '/v1/functions/a.one'
+/** A plain call with these headers. */
+const plain = (body: string, headers: Readonly<Record<string, string>> = {}): Sent => ({
+  path: PLAIN,
+  body,
+  headers: { 'x-service-target': 'channel:production', ...headers },
+})
 
 const UNREAD: readonly Omit<Row, 'names'>[] = [
   {
@@ -265,15 +267,96 @@ const FOUND: readonly Omit<Row, 'names'>[] = [
   },
 ]
 
-const ROWS: readonly Row[] = [
+const PLAIN_UNRESOLVED: readonly Omit<Row, 'names'>[] = [
+  {
+    title: 'a plain body that is not JSON',
+    sent: plain(`{"${CANARY}`),
+    code: 'REQUEST_INVALID',
+    detail: /^\$ at character \d+: /,
+  },
+  {
+    title: 'a malformed target of a plain call',
+    sent: plain('{}', { 'x-service-target': CANARY }),
+    code: 'REQUEST_INVALID',
+    detail: 'not a target',
+  },
+  {
+    title: 'an unknown form of integers',
+    sent: plain('{}', { 'x-service-integers': CANARY }),
+    code: 'REQUEST_INVALID',
+    detail: 'x-service-integers: string',
+  },
+  {
+    title: 'a malformed operation ID of a plain call',
+    sent: plain('{}', { 'idempotency-key': CANARY }),
+    code: 'REQUEST_INVALID',
+    detail: 'idempotency-key: a canonical opn_ ID',
+  },
+  {
+    title: 'another parameter than the arguments in its URL',
+    sent: { method: 'GET', path: `${PLAIN}?${CANARY}=${CANARY}` },
+    code: 'REQUEST_INVALID',
+    detail: 'the query parameter arguments, once',
+  },
+  {
+    title: 'arguments in its URL that are not JSON',
+    sent: { method: 'GET', path: `${PLAIN}?arguments=${CANARY}` },
+    code: 'REQUEST_INVALID',
+    detail: /^\$ at character \d+: /,
+  },
+]
+
+const PLAIN_FOUND: readonly Omit<Row, 'names'>[] = [
+  {
+    title: 'an undeclared argument in plain JSON',
+    sent: plain(`{"${CANARY}":"${CANARY}"}`),
+    code: 'ARGUMENTS_INVALID',
+    detail: 'arguments.*: no undeclared field, but one of n, texts',
+  },
+  {
+    title: 'an argument of another type in plain JSON',
+    sent: plain(`{"n":"${CANARY}"}`),
+    code: 'ARGUMENTS_INVALID',
+    detail: 'arguments.n: an int64: an integer within 2^53, or a string of decimal digits',
+  },
+  {
+    title: 'a plain value of another type under a key that is data',
+    sent: plain('{"texts":{"me@example.com":null}}'),
+    code: 'ARGUMENTS_INVALID',
+    detail: 'arguments.texts.*: a string',
+  },
+  {
+    title: 'an operation ID for a Query',
+    sent: plain('{}', { 'idempotency-key': 'opn_01ARZ3NDEKTSV4RRFFQ69G5FAV' }),
+    code: 'REQUEST_INVALID',
+    detail: 'idempotency-key: a query has no operation ID',
+  },
+]
+
+const PLAIN_ROWS: readonly Row[] = [
+  ...PLAIN_UNRESOLVED.map((row) => ({ ...row, names: 'credential' as const })),
+  ...PLAIN_FOUND.map((row) => ({ ...row, names: 'function' as const })),
+]
+
+const TAGGED_ROWS: readonly Row[] = [
   ...UNREAD.map((row) => ({ ...row, names: 'peer' as const })),
   ...UNRESOLVED.map((row) => ({ ...row, names: 'credential' as const })),
   ...UNFOUND.map((row) => ({ ...row, names: 'release' as const })),
   ...FOUND.map((row) => ({ ...row, names: 'function' as const })),
 ]
 
-describe('records of rejected requests', () => {
-  test.each(ROWS)(
+// The log bounds the records of one credential, so that each form has its own.
+describe.each([
+  { form: 'tagged', rows: TAGGED_ROWS },
+  { form: 'plain', rows: PLAIN_ROWS },
+])('records of rejected requests in the $form form', ({ rows }) => {
+  beforeAll(async () => {
+    bench = await rejectionBench()
+    await bench.send({ path: '/v1/mutation', function: 'b.insert' })
+  })
+  afterAll(() => bench.close())
+
+  test.each(rows)(
     'one record names the rule that the request broke: $title',
     async ({ sent: given, code, detail, names }) => {
       const sent = typeof given === 'function' ? await given() : given
