@@ -1,5 +1,11 @@
 /** The reference of authorization, from the operations, the capabilities and the roles. */
-import { DEVELOPMENT_ROUTES, INVOCATIONS, PROBES } from '../../src/http/application/routes.ts'
+import {
+  DEVELOPMENT_ROUTES,
+  FUNCTIONS_DOCUMENT,
+  INVOCATIONS,
+  PLAIN_CALLS,
+  PROBES,
+} from '../../src/http/application/routes.ts'
 import { CAPABILITIES, capabilitiesOfRole, ROLES } from '../../src/value/capabilities.ts'
 import { MANAGEMENT_OPERATIONS } from '../../src/wire/operations/management.ts'
 import { ENVIRONMENT_BASE, type ManagementOperation } from '../../src/wire/operations/operation.ts'
@@ -52,7 +58,7 @@ const AUTHORITIES = {
 
 function applicationRows(): string[][] {
   return [
-    ...INVOCATIONS.map(({ method, path, summary }) => [
+    ...[...PLAIN_CALLS, FUNCTIONS_DOCUMENT, ...INVOCATIONS].map(({ method, path, summary }) => [
       code(`${method} ${path}`),
       'an Application Key',
       summary,

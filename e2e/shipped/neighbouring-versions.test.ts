@@ -10,7 +10,7 @@ import {
   previousCommit,
   previousPrograms,
 } from '../../testing/servers/previous-release.ts'
-import { application, mutation, operationId, string } from '../application.ts'
+import { application, mutation, operationId, send, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, SERVER } from '../harness.ts'
 
@@ -62,6 +62,10 @@ async function story(executables: { readonly client: string; readonly server: st
     operationId: operationId(),
   })
   expect(made.body).toMatchObject({ status: 'ok' })
+  const plain = await send(app.server.application!, 'POST', '/v1/functions/channels.list', {
+    headers: { 'x-service-key': app.key, 'x-service-target': 'channel:production' },
+    body: {},
+  })
   const remarks = new Set<string>()
   const failures: string[] = []
   for (const command of COMMANDS) {
@@ -70,7 +74,7 @@ async function story(executables: { readonly client: string; readonly server: st
     if (status !== 0) failures.push(`${command.join(' ')}: ${status} ${stdout}${stderr}`)
     for (const line of stderr.split('\n')) if (line.startsWith('The server is')) remarks.add(line)
   }
-  return { failures, remarks: [...remarks] }
+  return { failures, remarks: [...remarks], plain }
 }
 
 describe.skipIf(commit === '')(`the previous release${isThere}`, () => {
@@ -87,14 +91,17 @@ describe.skipIf(commit === '')(`the previous release${isThere}`, () => {
   test('this client works with the previous server and reports that it is older', async () => {
     const { server, version } = previous()
     expect(version).not.toBe(VERSION)
-    const { failures, remarks } = await story({ client: CLIENT, server })
+    const { failures, remarks, plain } = await story({ client: CLIENT, server })
     expect(failures).toEqual([])
+    // A client of plain calls notices that the server is older.
+    expect([plain.status, plain.body.error.code]).toEqual([404, 'ROUTE_NOT_FOUND'])
     expect(remarks).toEqual([expect.stringMatching(/^The server is .*older than this svc /)])
     expect(remarks[0]).toContain(`this svc ${VERSION}`)
   })
 })
 
 test('a client prints no remark if the server has its version', async () => {
-  const { failures, remarks } = await story({ client: CLIENT, server: SERVER })
+  const { failures, remarks, plain } = await story({ client: CLIENT, server: SERVER })
   expect({ failures, remarks }).toEqual({ failures: [], remarks: [] })
+  expect(plain.body.result).toMatchObject([{ name: 'general' }])
 })
