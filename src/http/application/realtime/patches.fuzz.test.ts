@@ -233,7 +233,8 @@ class Peer {
     const query = this.#queries.get(message.releaseId)!
     const expected = decodeResult(JSON.parse(query.texts.get(Number(message.snapshotSequence))!))
     const value = this.#value
-    expect(value).toEqual(expected)
+    // A comparison by the test runner takes most of the time of a million edits.
+    if (textOf(value) !== textOf(expected)) expect(value).toEqual(expected)
     expectShared(before, value)
     const list = listIn(this.#watched.base!.value)
     if (list === null || list === this.#reversed || !this.#random.chance(3)) return
@@ -251,10 +252,11 @@ function expectShared(before: unknown, after: unknown): void {
   const entries = listIn(after) ?? []
   const ids = entries.map((entry) => entry?._id)
   if (new Set(ids).size < ids.length) return
+  const old = new Map((listIn(before) ?? []).map((entry) => [entry?._id, entry]))
   for (const entry of entries) {
-    const old = (listIn(before) ?? []).filter((each) => each?._id === entry?._id)
-    if (old.length !== 1 || entry?._id === undefined) continue
-    if (textOf(old[0]) === textOf(entry)) expect(old[0]).toBe(entry)
+    const known = old.get(entry?._id)
+    if (known === entry || entry?._id === undefined) continue
+    if (textOf(known) === textOf(entry)) expect(known).toBe(entry)
   }
 }
 
@@ -335,7 +337,7 @@ class RandomList {
 
   #entry(id: Value): Value {
     const random = this.#random
-    const body = random.chance(60) ? LONG_BODY : random.pick(BODIES)
+    const body = random.chance(400) ? LONG_BODY : random.pick(BODIES)
     const fields: [string, Value][] = [
       ['_id', id],
       ['body', body],
