@@ -23,6 +23,7 @@ import type { Logs } from '../product/logs/logs.ts'
 import { openProduct, type Product, schedulerHost, stopProduct } from '../product/product.ts'
 import { ServingHealth } from '../product/serving/serving-health.ts'
 import { runnerCommand } from '../runner/command.ts'
+import { preemptWhenWoken } from '../runner/kernel/wake-ups.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { Cursors } from '../storage/cursors.ts'
@@ -196,6 +197,7 @@ function startPool(
   shared: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
   closing: ShutdownStack,
 ): Promise<RunnerPool> {
+  preemptWhenWoken()
   const pool = createRunnerPool({ ...shared, spawn: runnerSpawner(runnerCommand()) })
   closing.add(() => pool.close())
   const starting = pool.start({ sandbox }).then(() => pool)

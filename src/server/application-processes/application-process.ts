@@ -32,6 +32,7 @@ import { FunctionalTokens } from '../../product/functional-tokens/tokens.ts'
 import { SecretRedaction } from '../../product/logs/secret-redaction.ts'
 import { resolveTarget, unservedReason } from '../../product/serving/target-resolution.ts'
 import { runnerCommand } from '../../runner/command.ts'
+import { preemptWhenWoken } from '../../runner/kernel/wake-ups.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
 import { dieWithParent } from '../../runner/sandbox/privileges.ts'
 import { Cursors } from '../../storage/cursors.ts'
@@ -218,6 +219,7 @@ async function openParts(
   { root, configuration, store, channel }: PartSources,
 ): Promise<OpenParts> {
   const { system, log } = shared
+  preemptWhenWoken()
   const pool = createRunnerPool({ ...shared, spawn: runnerSpawner(runnerCommand()) })
   const starting = pool.start({ sandbox: start.sandbox })
   // Runs while the first runner starts, which takes longer.
