@@ -3,11 +3,10 @@
  * commit passes through this process, so the cache is never stale. A hit costs 0.1 us, an index
  * seek 5 us.
  */
+import { DEFAULT_PLAN } from '../system/memory/memory-plan.ts'
 import { SeenFilter } from '../system/seen-filter.ts'
 import type { StoredDocument } from './store.ts'
 
-/** Characters of IDs and texts in both generations. */
-const CHARACTERS_MAX = 64 * 1024 * 1024
 /** Slots of the filter of first reads: about as many as there are short documents in the cache. */
 const FIRST_READ_SLOTS = 262_144
 
@@ -33,7 +32,8 @@ export class NewestVersions {
   readonly #charactersMax: number
   #recentCharacters = 0
 
-  constructor(charactersMax = CHARACTERS_MAX) {
+  /** `charactersMax` bounds the IDs and texts in both generations. */
+  constructor(charactersMax = DEFAULT_PLAN.documentCharacters) {
     this.#charactersMax = charactersMax
   }
 

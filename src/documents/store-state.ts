@@ -1,5 +1,6 @@
 /** The state in memory of both document stores: status, sequences and newest versions. */
 import { assert } from '../errors/assert.ts'
+import { DEFAULT_PLAN } from '../system/memory/memory-plan.ts'
 import { NewestVersions } from './newest-versions.ts'
 import { OperationIds } from './operation-ids.ts'
 import type {
@@ -21,7 +22,7 @@ export interface RetentionRequest {
 }
 
 export class StoreState {
-  readonly newest = new NewestVersions()
+  readonly newest: NewestVersions
   readonly #operationIds: OperationIds
   readonly #schemaListeners: (() => void)[] = []
   #status: StoreStatus = { state: 'open' }
@@ -30,7 +31,12 @@ export class StoreState {
   #horizon: number
 
   /** `newestOperationId` is the greatest ID that has a record; empty where none has. */
-  constructor(latestSequence: number, newestOperationId: string) {
+  constructor(
+    latestSequence: number,
+    newestOperationId: string,
+    { documentCharacters } = DEFAULT_PLAN,
+  ) {
+    this.newest = new NewestVersions(documentCharacters)
     this.#latestSequence = latestSequence
     this.#horizon = latestSequence
     this.#operationIds = new OperationIds(newestOperationId)

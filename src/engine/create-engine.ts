@@ -1,5 +1,6 @@
 /** Wires the engine of one Environment: store, committer, query cache and runners. */
 import type { DocumentStore } from '../documents/store.ts'
+import type { MemoryPlan } from '../system/memory/memory-plan.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -62,6 +63,8 @@ export interface EngineOptions {
    * not throw.
    */
   readonly onDurable?: ((sequence: number, writes: CommitWrites) => void) | undefined
+  /** The memory of its caches. Default: that of the default target. */
+  readonly memory?: MemoryPlan | undefined
   /** `CommitterOptions.commitMillisMax`. */
   readonly commitMillisMax?: number
 }
@@ -167,7 +170,7 @@ function engineParts(options: EngineOptions) {
   const requests = new Requests(options.outbound ?? { allowedNetworks: [] }, pool)
   const actions = new Actions({ ...port, queries, mutations, requests, documents })
   const retention = new Retention({ store, committer, system, log })
-  const preparations = new Preparations(store, committer, tables)
+  const preparations = new Preparations(store, committer, tables, options)
   const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
   const subscriptions = new Subscriptions({ ...port, calls })
   const { metrics, timers, traces } = options

@@ -4,6 +4,7 @@
  */
 import type { FollowedDocuments } from '../documents/followed-documents.ts'
 import { Fault } from '../errors/fault.ts'
+import { DEFAULT_PLAN } from '../system/memory/memory-plan.ts'
 import type { ReleaseId } from '../value/ids.ts'
 import { CallAdmission } from './admission/call-admission.ts'
 import { FollowedCommits } from './commits/followed-commits.ts'
@@ -48,11 +49,14 @@ export interface ReadingEngine extends CallEngine {
 }
 
 export function createReadingEngine(options: ReadingEngineOptions): ReadingEngine {
-  const { store, pool, remote, prepareRemotely } = options
+  const { store, pool, remote, prepareRemotely, memory = DEFAULT_PLAN } = options
   const cache = new QueryCache(options)
-  const committer = new FollowedCommits(store.latestSequence)
+  const committer = new FollowedCommits(store.latestSequence, memory)
   const tables = new SystemTablesLoader(store, committer)
-  const preparations = new Preparations(store, committer, tables, prepareRemotely)
+  const preparations = new Preparations(store, committer, tables, {
+    before: prepareRemotely,
+    memory,
+  })
   store.onSchemaChange(() => preparations.storedFields.follow())
   const usage = new FunctionUsage(options)
   const inFlight = new ActiveCalls()

@@ -144,8 +144,6 @@ export const PATCH_BYTES_MAX = 63 * 1024
 export const PATCHED_CHARACTERS_MAX = 1024 * 1024
 /** The detail of LIMIT_EXCEEDED where the memory of subscriptions is exhausted. */
 export const SUBSCRIPTION_MEMORY = 'the memory of subscriptions'
-/** Most characters of keys, results and read sets in the query cache. */
-export const CACHE_CHARACTERS_MAX = 64 * 1024 * 1024
 /** Lifetime of a cached result of a Query that read the clock. */
 export const CLOCK_CACHE_MILLIS = 10_000
 /**

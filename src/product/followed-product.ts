@@ -7,6 +7,7 @@ import { listEntries } from '../storage/control/configuration.ts'
 import { findEnvironment } from '../storage/control/environment.ts'
 import { listLiveReleases } from '../storage/control/releases.ts'
 import type { ProductRoot } from '../storage/root.ts'
+import type { MemoryPlan } from '../system/memory/memory-plan.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { ApplicationKeys, type KeyUses } from './application-clients/key-verification.ts'
@@ -21,6 +22,7 @@ export interface FollowedProductOptions {
   readonly engine: ReadingEngine
   readonly configuration: LiveConfiguration
   readonly writeUses: (uses: KeyUses) => void
+  readonly memory: MemoryPlan
 }
 
 export class FollowedProduct {
@@ -32,11 +34,11 @@ export class FollowedProduct {
   #configuration: string
 
   constructor(options: FollowedProductOptions) {
-    const { system, log, root, engine, writeUses } = options
+    const { system, log, root, engine, writeUses, memory } = options
     const { control, artifacts, keyring } = root
     this.#options = options
     this.root = root
-    this.releases = new ReleaseCache({ control, artifacts })
+    this.releases = new ReleaseCache({ control, artifacts, bytesMax: memory.releaseBytes })
     const onChange = () => undefined
     const { releases } = this
     this.serving = new Serving({

@@ -7,6 +7,7 @@ import type { SchedulerHost } from '../engine/scheduling/scheduler.ts'
 import { isRetired } from '../storage/control/releases.ts'
 import type { ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit, SerialQueue, SingleFlight } from '../system/concurrency.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../system/memory/memory-plan.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { ApplicationKeys } from './application-clients/key-verification.ts'
@@ -93,6 +94,7 @@ export interface ProductOptions {
   readonly cronsChannel?: string | undefined
   /** Called after each change of the served Releases. */
   readonly onServed?: ((changes: number, served: ServedTargets) => void) | undefined
+  readonly memory?: MemoryPlan | undefined
 }
 
 /**
@@ -103,11 +105,12 @@ export function openProduct({
   auditSink,
   cronsChannel,
   onServed,
+  memory = DEFAULT_PLAN,
   ...options
 }: ProductOptions): Product {
   const { system, log, root, engine } = options
   const { control, artifacts, keyring } = root
-  const releases = new ReleaseCache({ control, artifacts })
+  const releases = new ReleaseCache({ control, artifacts, bytesMax: memory.releaseBytes })
   const crons = new CronsInForce({ log, control, releases, engine, channel: cronsChannel })
   const onChange = () => {
     crons.follow()

@@ -138,7 +138,7 @@ function processesOf(
 async function startProcesses(
   processes: ApplicationProcesses,
   application: ApplicationOrigin,
-  { product, engine, store, addRecords }: OpenEnvironment,
+  { product, engine, store, memory: plan, addRecords }: OpenEnvironment,
   { configuration, system, log, closing, applicationAddress }: CompositionOptions,
 ): Promise<void> {
   const origin = openListener({
@@ -181,6 +181,7 @@ async function startProcesses(
         requestMib: share(memory.requestMib),
         responseMib: share(memory.responseMib),
       },
+      plan,
       realtime: { ...realtime, memoryBytesMax: share(realtime.memoryBytesMax) },
       traces: traces && {
         ...traces,

@@ -17,6 +17,7 @@ import { hasReleases } from '../storage/control/releases.ts'
 import { invalidRoot, isAbsentOrEmpty } from '../storage/files.ts'
 import { DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE, type ProductRoot } from '../storage/root.ts'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../system/files.ts'
+import type { MemoryPlan } from '../system/memory/memory-plan.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -33,10 +34,14 @@ export interface DocumentsOptions {
   readonly metrics: Metrics
   /** True if application processes read the documents; absent for false. */
   readonly isShared?: boolean
+  readonly memory?: MemoryPlan | undefined
 }
 
 export interface RootDocumentsOptions
-  extends Pick<DocumentsOptions, 'database' | 'system' | 'log' | 'metrics' | 'isShared'> {
+  extends Pick<
+    DocumentsOptions,
+    'database' | 'system' | 'log' | 'metrics' | 'isShared' | 'memory'
+  > {
   readonly root: ProductRoot
   /** Null accepts no loss of documents. */
   readonly acceptedLoss: AcceptedLoss | null
@@ -53,14 +58,14 @@ export interface RootDocuments {
  * what `openDocuments` throws, and SERVER_DOCUMENTS_OLDER if the documents have lost commits.
  */
 export async function openRootDocuments(options: RootDocumentsOptions): Promise<RootDocuments> {
-  const { root, database, acceptedLoss, isShared = false, system, log, metrics } = options
+  const { root, database, acceptedLoss, isShared = false, memory, system, log, metrics } = options
   const rootPath = root.path
   const { environmentId } = root.descriptor
   const mayHoldDocuments = root.control.read(
     (reader) => hasReleases(reader) || readDocumentsSequence(reader) > 0,
   )
   const which = { rootPath, environmentId, mayHoldDocuments, database }
-  const store = await openDocuments({ ...which, isShared, system, log, metrics })
+  const store = await openDocuments({ ...which, isShared, memory, system, log, metrics })
   try {
     const watermark = new DocumentsWatermark({ system, log, root, store })
     watermark.requireNewest(acceptedLoss)
@@ -84,7 +89,7 @@ const ID = /^[A-Za-z0-9_-]{22}$/
  */
 export async function openDocuments(options: DocumentsOptions): Promise<DocumentStore> {
   const { rootPath, environmentId, mayHoldDocuments, database, system, log, metrics } = options
-  const { isShared = false } = options
+  const { isShared = false, memory } = options
   const databaseId = readDatabaseId(rootPath)
   const file = join(rootPath, DOCUMENTS_FILE)
   if (mayHoldDocuments && databaseId === null && isAbsentOrEmpty(file)) {
@@ -95,12 +100,15 @@ export async function openDocuments(options: DocumentsOptions): Promise<Document
     )
   }
   requireConfigured({ file, databaseId, database })
-  if (database === null) return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments, isShared })
+  if (database === null) {
+    return openSqliteDocuments(file, { mayBeNew: !mayHoldDocuments, isShared, memory })
+  }
   const store = await openPostgresDocuments({
     url: database.url,
     environmentId,
     databaseId,
     system,
+    memory,
     onProblem: (event, detail) => {
       if (event === 'connection_lost') metrics.counters.documentConnectionsLost.add()
       const level = event === 'failed' ? 'error' : 'warn'

@@ -24,6 +24,7 @@ test('an Environment with a Release and without its documents is not opened', as
     configuration: {
       product: null,
       sandbox: 'preferred' as const,
+      memory: { targetMib: 1_024 },
       logs: {
         segmentBytesMax: 2 ** 20,
         segmentSecondsMax: 60,

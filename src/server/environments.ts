@@ -4,7 +4,11 @@ import type { DocumentStore } from '../documents/store.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
-import { createRunnerPool, type RunnerPool } from '../engine/runners/runner-pool.ts'
+import {
+  createRunnerPool,
+  type RunnerPool,
+  type RunnerPoolOptions,
+} from '../engine/runners/runner-pool.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import type { EnvironmentApp } from '../http/management/routes.ts'
@@ -25,10 +29,12 @@ import { ServingHealth } from '../product/serving/serving-health.ts'
 import { runnerCommand } from '../runner/command.ts'
 import { preemptWhenWoken } from '../runner/kernel/wake-ups.ts'
 import { runnerSpawner } from '../runner/processes.ts'
+import type { MemorySettings } from '../settings/memory.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
+import { divideMemory, type MemoryPlan } from '../system/memory/memory-plan.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -43,6 +49,8 @@ import type { ShutdownStack } from './shutdown-stack.ts'
 export interface OpenEnvironment {
   readonly store: DocumentStore
   readonly addRecords: (records: readonly string[]) => void
+  /** The plan of this process, and of each application process. */
+  readonly memory: MemoryPlan
   readonly product: Product
   readonly engine: Engine
   readonly releases: ServingHealth
@@ -57,7 +65,9 @@ export interface OpenEnvironment {
 }
 
 /** The settings that concern the Environment. */
-export type EnvironmentSettings = Pick<ServerSettings, 'product' | 'logs' | 'sandbox'>
+export type EnvironmentSettings = Pick<ServerSettings, 'product' | 'logs' | 'sandbox'> & {
+  readonly memory: Pick<MemorySettings, 'targetMib'>
+}
 
 export interface EnvironmentOptions {
   readonly configuration: EnvironmentSettings
@@ -107,11 +117,12 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   })
   closing.add(() => opened.close())
   const { log, logs, redaction, addRecords } = opened
-  const starting = startPool(configuration, { system, log, metrics }, closing)
+  const memory = planOf(options)
+  const starting = startPool(configuration, { system, log, metrics, memory }, closing)
   const live = new LiveConfiguration(root)
   redaction.add(live.secrets())
   live.onChange(() => redaction.add(live.secrets()))
-  const shared = { system, log, metrics }
+  const shared = { system, log, metrics, memory }
   const tokens = await openTokens(configuration, root, { system, log })
   const database = configuration.product?.database ?? null
   const { acceptedLoss = null } = options
@@ -146,7 +157,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => engine.close())
   closing.add(() => files.close())
   const auditSink = loggedAudit(options.auditSink, log)
-  const rules = { configuration: live, auditSink, cronsChannel: options.cronsChannel }
+  const rules = { configuration: live, auditSink, cronsChannel: options.cronsChannel, memory }
   if (processes !== null) {
     root.control.onCommit(() => processes.controlChanged(root.control.changes))
   }
@@ -165,8 +176,15 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
   const releases = new ServingHealth({ ...product, log })
-  const parts = { product, engine, store, releases, files, objects, logs, addRecords }
+  const parts = { memory, product, engine, store, releases, files, objects, logs, addRecords }
   return { ...parts, tokens, log, keyUsage, rejections }
+}
+
+/** Each application process has an engine as well, and so the same part of the memory. */
+function planOf({ configuration, processes }: EnvironmentOptions): MemoryPlan {
+  const { targetMib } = configuration.memory
+  const cpus = navigator.hardwareConcurrency
+  return divideMemory({ targetMib, cpus, processes: 1 + (processes?.count ?? 0) })
 }
 
 /** A Release is warm once every application process is able to call it at once. */
@@ -194,7 +212,7 @@ async function openTokens(
 /** Starts the first runner while the caller opens the stores. */
 function startPool(
   { sandbox }: EnvironmentSettings,
-  shared: Pick<EnvironmentOptions, 'system' | 'log' | 'metrics'>,
+  shared: Pick<RunnerPoolOptions, 'system' | 'log' | 'metrics' | 'memory'>,
   closing: ShutdownStack,
 ): Promise<RunnerPool> {
   preemptWhenWoken()

@@ -163,6 +163,7 @@ describe('a valid environment', () => {
         SERVICE_PRODUCT_ALLOWED_ORIGINS: 'https://app.test,http://localhost:5173',
         SERVICE_RUNNER_SANDBOX: 'required',
         SERVICE_ACTION_ALLOWED_NETWORKS: '10.1.0.0/16,fd00::/8',
+        SERVICE_MEMORY_TARGET: '2048',
         SERVICE_REQUEST_MEMORY_MIB: '128',
         SERVICE_RESPONSE_MEMORY_MIB: '65536',
         SERVICE_REALTIME_CONNECTIONS_PER_PEER_MAX: '50',
@@ -171,7 +172,7 @@ describe('a valid environment', () => {
       'serve',
     )
     expect(configuration).toMatchObject({
-      memory: { requestMib: 128, responseMib: 65_536 },
+      memory: { targetMib: 2_048, requestMib: 128, responseMib: 65_536, realtimeMib: 512 },
       realtime: {
         connectionsMax: 20_000,
         connectionsPerCredentialMax: 10_000,
@@ -337,6 +338,36 @@ describe('a valid environment', () => {
   })
 })
 
+describe('the memory target', () => {
+  const memoryOf = (environment: Record<string, string>) =>
+    parseSettings({ ...BASE, SERVICE_PRODUCT_ROOT: `${DIR}/product`, ...environment }, 'serve')
+      .memory
+
+  it('the memory target bounds what peers make the server hold', () => {
+    expect(memoryOf({ SERVICE_MEMORY_TARGET: '2048', SERVICE_REQUEST_MEMORY_MIB: '300' })).toEqual({
+      targetMib: 2_048,
+      requestMib: 300,
+      responseMib: 512,
+      realtimeMib: 512,
+    })
+    expect(memoryOf({ SERVICE_MEMORY_TARGET: '256' })).toMatchObject({ responseMib: 128 })
+  })
+
+  it('the memory target has 128 MiB for the main process and for each application process', () => {
+    const processes = (target: string) => ({
+      SERVICE_APPLICATION_PROCESSES: '3',
+      SERVICE_MEMORY_TARGET: target,
+    })
+    expect(memoryOf(processes('512')).targetMib).toBe(512)
+    expect(() => memoryOf(processes('511'))).toThrow(
+      expect.objectContaining({
+        detail:
+          'SERVICE_MEMORY_TARGET: a whole number of MiB, for 4 processes, from 512 to 1048576',
+      }),
+    )
+  })
+})
+
 describe('the table of settings', () => {
   it('each default in the table of settings is accepted by the parser', () => {
     for (const row of VARIABLES) {
@@ -349,7 +380,7 @@ describe('the table of settings', () => {
   it('the table of settings names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(48 + 7 + 2 * 2)
+    expect(names).toHaveLength(49 + 7 + 2 * 2)
   })
 
   it('unknown SERVICE_ and OTEL_ names are reported', () => {

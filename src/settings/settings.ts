@@ -19,8 +19,9 @@ import {
 import { readIdentityProviders } from './identity-providers.ts'
 import { readJwtProviders } from './jwt-providers.ts'
 import { type LogSettings, readLogSettings } from './logs.ts'
+import { type MemorySettings, readMemory } from './memory.ts'
 import { isPepper, type OidcProvider } from './oidc.ts'
-import { MEMORY_MIB, type RealtimeSettings, readRealtime } from './realtime.ts'
+import { type RealtimeSettings, readRealtime } from './realtime.ts'
 import { type RetentionSettings, readRetention } from './retention.ts'
 import {
   deprecatedNames,
@@ -72,14 +73,6 @@ export interface ServerSettings {
   readonly deprecatedNames: readonly string[]
   /** Settings whose secret file every user of the machine can read, for a warning. */
   readonly exposedNames: readonly string[]
-}
-
-/** MiB that slow peers may make the server hold, on both origins together. */
-export interface MemorySettings {
-  /** Bound of request bodies that are incomplete or not yet parsed. */
-  readonly requestMib: number
-  /** Bound of responses that are not yet sent. */
-  readonly responseMib: number
 }
 
 export interface ManagementSettings {
@@ -145,6 +138,8 @@ const MANAGED_TOKEN_BYTES_MAX = 8192
 export function parseSettings(environment: ProcessEnvironment, mode: SettingsMode): ServerSettings {
   const identityDatabase = database(environment, 'SERVICE_IDENTITY_DATABASE_URL')!
   const identityPepper = pepper(environment)
+  const ofProduct = product(environment)
+  const memory = readMemory(environment, ofProduct?.applicationProcesses ?? 1)
   const configuration: ServerSettings = {
     identityDatabase,
     identityPepper,
@@ -152,14 +147,11 @@ export function parseSettings(environment: ProcessEnvironment, mode: SettingsMod
     management: management(environment),
     ...readIdentityProviders(environment, identityPepper),
     managedSource: managedSource(environment),
-    product: product(environment),
-    memory: {
-      requestMib: wholeNumber(environment, 'SERVICE_REQUEST_MEMORY_MIB', MEMORY_MIB),
-      responseMib: wholeNumber(environment, 'SERVICE_RESPONSE_MEMORY_MIB', MEMORY_MIB),
-    },
+    product: ofProduct,
+    memory,
     logs: readLogSettings(environment),
     retention: readRetention(environment),
-    realtime: readRealtime(environment),
+    realtime: readRealtime(environment, memory),
     traces: readTraces(environment),
     sandbox: sandbox(environment),
     confirmedPepperChanges: confirmedPepperChanges(environment, mode),

@@ -214,22 +214,32 @@ export const VARIABLES = [
       'process alone',
   },
   {
+    name: 'SERVICE_MEMORY_TARGET',
+    required: 'no',
+    secret: false,
+    file: false,
+    description:
+      'MiB that the server aims at with all its processes, 256 to 1048576 and at least 128 for ' +
+      'each process with an engine; by default half of the memory of the machine or control ' +
+      'group, at most 1024',
+  },
+  {
     name: 'SERVICE_REQUEST_MEMORY_MIB',
     required: 'no',
     secret: false,
     file: false,
-    default: '256',
     description:
-      'MiB that unfinished request bodies and waiting Realtime messages may hold, 128 to 65536; ' +
-      'more are 503 at once',
+      'MiB that unfinished request bodies and waiting Realtime messages may hold, 128 to 65536, ' +
+      'by default a quarter of the target; more are 503 at once',
   },
   {
     name: 'SERVICE_RESPONSE_MEMORY_MIB',
     required: 'no',
     secret: false,
     file: false,
-    default: '256',
-    description: 'MiB that unsent responses may hold, 128 to 65536; more are 503 at once',
+    description:
+      'MiB that unsent responses may hold, 128 to 65536, by default a quarter of the target; ' +
+      'more are 503 at once',
   },
   {
     name: 'SERVICE_LOG_SEGMENT_MIB',
@@ -346,9 +356,9 @@ export const VARIABLES = [
     required: 'no',
     secret: false,
     file: false,
-    default: '256',
     description:
-      'MiB that subscriptions may hold, 128 to 65536; one address a quarter, one key half of it',
+      'MiB that subscriptions may hold, 128 to 65536, by default a quarter of the target; one ' +
+      'address a quarter, one key half of it',
   },
   {
     name: 'SERVICE_BOOTSTRAP_RECOVERY_CONFIRM',

@@ -44,6 +44,7 @@ const SANDBOX = 'SERVICE_RUNNER_SANDBOX'
 const NETWORKS = 'SERVICE_ACTION_ALLOWED_NETWORKS'
 const S3_HOST = 'SERVICE_S3_HOST'
 const PROCESSES = 'SERVICE_APPLICATION_PROCESSES'
+const TARGET_MIB = 'SERVICE_MEMORY_TARGET'
 const REQUEST_MIB = 'SERVICE_REQUEST_MEMORY_MIB'
 const RESPONSE_MIB = 'SERVICE_RESPONSE_MEMORY_MIB'
 const CONNECTIONS = 'SERVICE_REALTIME_CONNECTIONS_MAX'
@@ -297,6 +298,15 @@ const PRODUCT: readonly Row[] = [
     root(ORIGINS, 'https://canary.test,https://canary.test'),
   ],
   ['an origin is of the web', INVALID, ORIGINS, root(ORIGINS, 'ftp://canary.test')],
+  ['the memory target is a number', INVALID, TARGET_MIB, { [TARGET_MIB]: '1 canary' }],
+  ['the memory target has a minimum', INVALID, TARGET_MIB, { [TARGET_MIB]: '255' }],
+  [
+    'the memory target has room for each process',
+    INVALID,
+    TARGET_MIB,
+    { ...app(PROCESSES, '3'), [TARGET_MIB]: '511' },
+  ],
+  ['the memory target has a maximum', INVALID, TARGET_MIB, { [TARGET_MIB]: '1048577' }],
   ['memory of bodies is a number', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '256 canary' }],
   ['memory of bodies has room for a few', INVALID, REQUEST_MIB, { [REQUEST_MIB]: '127' }],
   ['memory of responses has room for a few', INVALID, RESPONSE_MIB, { [RESPONSE_MIB]: '127' }],

@@ -19,6 +19,7 @@ import {
 import type { ShutdownStack } from '../../server/shutdown-stack.ts'
 import { readJwtProviders } from '../../settings/jwt-providers.ts'
 import { readLogSettings } from '../../settings/logs.ts'
+import { readMemory } from '../../settings/memory.ts'
 import { readRealtime } from '../../settings/realtime.ts'
 import { readStorage } from '../../settings/storage.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
@@ -63,8 +64,9 @@ const AUTH_FILE = 'auth.json'
 export async function openLocalEnvironment(options: LocalOptions): Promise<LocalEnvironment> {
   const { rootPath, system, log, closing } = options
   const metrics = new Metrics(system)
+  const memory = readMemory({}, 1)
   const environment = await openEnvironment({
-    configuration: settingsOf(options),
+    configuration: { ...settingsOf(options), memory },
     rootPath,
     system,
     log,
@@ -92,7 +94,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     {
       system,
       metrics,
-      realtime: readRealtime({}),
+      realtime: readRealtime({}, memory),
       transfers,
       s3Host: null,
       sharedLimits: null,
@@ -111,7 +113,10 @@ function isOfMachine(origin: string, addresses: readonly string[]): boolean {
   )
 }
 
-function settingsOf({ rootPath, workspaceDirectory }: LocalOptions): EnvironmentSettings {
+function settingsOf({
+  rootPath,
+  workspaceDirectory,
+}: LocalOptions): Omit<EnvironmentSettings, 'memory'> {
   const auth = join(workspaceDirectory, AUTH_FILE)
   return {
     logs: readLogSettings({}),

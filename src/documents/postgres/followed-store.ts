@@ -1,4 +1,5 @@
 /** Reads of documents in PostgreSQL that another process of the server writes. */
+import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { Secret } from '../../value/secret.ts'
 import { CompactTexts } from '../compact-texts.ts'
 import { type DocumentReads, FollowedDocuments } from '../followed-documents.ts'
@@ -20,12 +21,13 @@ export interface FollowedPostgresOptions {
   /** The newest sequence that was announced. */
   readonly latestSequence: number
   readonly schema: StoreSchema
+  readonly memory?: MemoryPlan
   readonly onConnectionLost: (detail: string) => void
 }
 
 /** Opens the reads. Makes no connection yet. */
 export function followPostgresDocuments(options: FollowedPostgresOptions): FollowedDocuments {
-  const state = new StoreState(options.latestSequence, '')
+  const state = new StoreState(options.latestSequence, '', options.memory)
   const texts = new CompactTexts()
   const reads = new FollowedReads(options, state, texts)
   return new FollowedDocuments({ state, texts, reads }, options.schema)

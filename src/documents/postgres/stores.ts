@@ -3,6 +3,7 @@ import type { Connection } from '../../database/connection.ts'
 import type { Database } from '../../database/database.ts'
 import { toStartupFault } from '../../database/errors.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { System } from '../../system/system.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
@@ -47,6 +48,7 @@ export interface PostgresDocumentsOptions {
   readonly reconcileMillis?: number
   /** Time for which a server that lost the epoch may continue to read while it has no commits. */
   readonly epochCheckMillis?: number
+  readonly memory?: MemoryPlan | undefined
 }
 
 export interface PostgresDocumentStore extends DocumentStore {
@@ -133,7 +135,7 @@ class PostgresDocuments implements PostgresDocumentStore {
   constructor(options: PostgresDocumentsOptions, opened: Opened) {
     const { system, reconcileMillis = RECONCILE_MILLIS } = options
     const { reads, writes, writer, term, databaseId, newestOperationId, texts } = opened
-    const state = new StoreState(term.latestSequence, newestOperationId)
+    const state = new StoreState(term.latestSequence, newestOperationId, options.memory)
     this.databaseId = databaseId
     this.#database = reads
     this.#state = state

@@ -1,5 +1,7 @@
 /** Reads of a document file that another process of the server writes. */
+import type { Database } from 'bun:sqlite'
 import type { Fault } from '../../errors/fault.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { CompactTexts } from '../compact-texts.ts'
 import { type DocumentReads, FollowedDocuments } from '../followed-documents.ts'
 import type {
@@ -13,28 +15,35 @@ import { StoreState } from '../store-state.ts'
 import { openFollowedDatabase, storeFault } from './databases.ts'
 import { Reads } from './reads.ts'
 
-/** Opens the reads. Throws UNAVAILABLE. `latestSequence` is the newest that was announced. */
+export interface FollowedSqliteOptions {
+  /** The newest sequence that was announced. */
+  readonly latestSequence: number
+  readonly schema: StoreSchema
+  readonly memory?: MemoryPlan
+}
+
+/** Opens the reads. Throws UNAVAILABLE. */
 export function followSqliteDocuments(
   path: string,
-  { latestSequence, schema }: { readonly latestSequence: number; readonly schema: StoreSchema },
+  { latestSequence, schema, memory = DEFAULT_PLAN }: FollowedSqliteOptions,
 ): FollowedDocuments {
-  const state = new StoreState(latestSequence, '')
+  const state = new StoreState(latestSequence, '', memory)
   const texts = new CompactTexts()
-  const reads = new FollowedReads(path, state, texts)
+  const reads = new FollowedReads(openFollowedDatabase(path, memory), state, texts)
   return new FollowedDocuments({ state, texts, reads }, schema)
 }
 
 class FollowedReads implements DocumentReads {
   readonly isEmbedded = true
   readonly #state: StoreState
-  readonly #database: ReturnType<typeof openFollowedDatabase>
+  readonly #database: Database
   readonly #reads: Reads
   #isTurnOpen = false
 
-  constructor(path: string, state: StoreState, texts: CompactTexts) {
+  constructor(database: Database, state: StoreState, texts: CompactTexts) {
     this.#state = state
-    this.#database = openFollowedDatabase(path)
-    this.#reads = new Reads(this.#database, state.newest, texts)
+    this.#database = database
+    this.#reads = new Reads(database, state.newest, texts)
   }
 
   read(id: string, snapshot: number, latest: boolean): StoredDocument | null {

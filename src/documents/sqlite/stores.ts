@@ -1,6 +1,7 @@
 /** The document store in one SQLite file. Reads run on the calling thread, writes on another. */
 import type { Database } from 'bun:sqlite'
 import type { Fault } from '../../errors/fault.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import type { CompactTexts } from '../compact-texts.ts'
 import { type IndexTable, visible } from '../index-rows.ts'
@@ -37,7 +38,7 @@ export async function openSqliteDocuments(
   options: OpenOptions = { mayBeNew: true },
 ): Promise<DocumentStore> {
   const database = openDatabase(path, options)
-  const store = new SqliteDocuments(database)
+  const store = new SqliteDocuments(database, options.memory)
   await store.start(path, options)
   return store
 }
@@ -54,9 +55,9 @@ class SqliteDocuments implements DocumentStore {
   /** Number of writer jobs that are pending. */
   #pendingJobs = 0
 
-  constructor(database: Database) {
+  constructor(database: Database, memory?: MemoryPlan) {
     const { latestSequence, indexes, texts } = loadState(database)
-    const state = new StoreState(latestSequence, findNewestOperationId(database))
+    const state = new StoreState(latestSequence, findNewestOperationId(database), memory)
     this.#database = database
     this.#state = state
     this.#reads = new Reads(database, state.newest, texts)
@@ -80,9 +81,11 @@ class SqliteDocuments implements DocumentStore {
     })
   }
 
-  async start(path: string, { isTemporary = false, isShared = false }: OpenOptions): Promise<void> {
+  async start(path: string, options: OpenOptions): Promise<void> {
+    const { isTemporary = false, isShared = false, memory = DEFAULT_PLAN } = options
     try {
-      await this.#write({ kind: 'open', path, isTemporary, isShared })
+      const cacheMib = memory.writerCacheMib
+      await this.#write({ kind: 'open', path, isTemporary, isShared, cacheMib })
     } catch (error) {
       await this.close()
       throw error

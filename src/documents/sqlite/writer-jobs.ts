@@ -10,6 +10,7 @@ export type WriterJob =
       readonly kind: 'open'
       readonly path: string
       readonly isTemporary: boolean
+      readonly cacheMib: number
       readonly isShared?: boolean
     }
   | ({ readonly kind: 'commit' } & BatchMessage)

@@ -58,9 +58,9 @@ describe('the main thread', () => {
     const failures: string[] = []
     const source = 'this is not JavaScript'
     const thread = new WriterThread({ source, onFailed: (detail) => failures.push(detail) })
-    await expect(thread.run({ kind: 'open', isTemporary: false, path: '/' })).rejects.toEqual(
-      fault('UNAVAILABLE'),
-    )
+    await expect(
+      thread.run({ kind: 'open', isTemporary: false, cacheMib: 1, path: '/' }),
+    ).rejects.toEqual(fault('UNAVAILABLE'))
     expect(failures).toHaveLength(1)
     await thread.close()
   })
@@ -70,7 +70,7 @@ describe('the main thread', () => {
     const onFailed = (detail: string) => failures.push(detail)
     const thread = new WriterThread({ source: WRITER_SOURCE, onFailed })
     await expect(
-      thread.run({ kind: 'open', isTemporary: false, path: '/nonexistent/x' }),
+      thread.run({ kind: 'open', isTemporary: false, cacheMib: 1, path: '/nonexistent/x' }),
     ).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       detail: 'documents: SQLITE_CANTOPEN: unable to open database file',

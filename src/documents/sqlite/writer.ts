@@ -28,7 +28,7 @@ function reply(job: WriterJob): WriterReply {
 function run(job: WriterJob): WriterReply {
   if (job.kind === 'open') {
     const database = openOwnDatabase(job.path, job.isShared)
-    configure(database, { cacheMiB: 32, isTemporary: job.isTemporary })
+    configure(database, { cacheMiB: job.cacheMib, isTemporary: job.isTemporary })
     opened = { database, jobs: new TransactionJobs(database) }
     return { result: null }
   }

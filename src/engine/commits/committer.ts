@@ -12,6 +12,7 @@ import type {
 } from '../../documents/store.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { System } from '../../system/system.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { INVOCATION_MILLIS_MAX } from '../limits.ts'
@@ -26,8 +27,8 @@ import { lockKeys, WriteLog } from './write-log.ts'
 
 /** The key of the global commit lock. No document ID and no index key is the empty string. */
 const GLOBAL_KEY = ''
-/** Most document IDs and index keys of recent commits in the write log. */
-const LOG_ENTRIES_MAX = 500_000
+/** Characters of the write log for each of its entries, whose objects take memory as well. */
+const LOG_ENTRY_CHARACTERS = 128
 
 export interface CommitRequest {
   readonly snapshot: number
@@ -75,6 +76,7 @@ export interface CommitterOptions {
   readonly metrics: Metrics
   /** Milliseconds until a batch that the store has not completed counts as stalled. */
   readonly commitMillisMax?: number
+  readonly memory?: MemoryPlan | undefined
   /**
    * Called for every commit right before its sequence is assigned. A Fault that it throws rejects
    * the commit.
@@ -104,6 +106,7 @@ export class Committer {
   readonly #locks: LockManager
   readonly #contention: ContentionHistory
   readonly #snapshots: PinnedSnapshots
+  readonly #memory: MemoryPlan
   #writeLog: WriteLog
   #assigned: number
   #durable: number
@@ -126,7 +129,8 @@ export class Committer {
     this.#contention = new ContentionHistory(system)
     this.#assigned = store.latestSequence
     this.#durable = store.latestSequence
-    this.#writeLog = emptyLog(this.#durable)
+    this.#memory = options.memory ?? DEFAULT_PLAN
+    this.#writeLog = emptyLog(this.#durable, this.#memory)
     this.#snapshots = new PinnedSnapshots(this.#durable)
   }
 
@@ -381,7 +385,7 @@ export class Committer {
    */
   #resetTo(kept: readonly Batch[]): readonly Batch[] {
     this.#assigned = this.#durable
-    this.#writeLog = emptyLog(this.#durable)
+    this.#writeLog = emptyLog(this.#durable, this.#memory)
     this.#pending.rollBack()
     this.#pending = new PendingCommits()
     for (const { transactions, writes } of kept) {
@@ -408,9 +412,10 @@ export class Committer {
   }
 }
 
-export function emptyLog(latestSequence: number): WriteLog {
+export function emptyLog(latestSequence: number, { writeLogCharacters }: MemoryPlan): WriteLog {
   return new WriteLog({
     latestSequence,
-    entriesMax: LOG_ENTRIES_MAX,
+    entriesMax: Math.floor(writeLogCharacters / LOG_ENTRY_CHARACTERS),
+    charactersMax: writeLogCharacters,
   })
 }

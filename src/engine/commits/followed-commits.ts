@@ -2,6 +2,7 @@
  * The commits of another process, followed in their order: what Queries and subscriptions need of a
  * committer, in a process that commits nothing itself.
  */
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { emptyLog, type ReadableCommits } from './committer.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
@@ -12,10 +13,10 @@ export class FollowedCommits implements ReadableCommits {
   #durable: number
 
   /** `durable` is the newest sequence that was announced. */
-  constructor(durable: number) {
+  constructor(durable: number, memory: MemoryPlan = DEFAULT_PLAN) {
     this.#durable = durable
     this.#snapshots = new PinnedSnapshots(durable)
-    this.#writeLog = emptyLog(durable)
+    this.#writeLog = emptyLog(durable, memory)
   }
 
   /** Notes a durable commit. Sequences ascend. */

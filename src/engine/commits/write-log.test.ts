@@ -11,7 +11,7 @@ const writes = fc.record({
     .map((entries): ReadonlyMap<number, readonly string[]> => new Map(entries)),
 })
 const interval = fc.record({ index: fc.nat(2), lower: name, upper: name })
-const bounds = { latestSequence: 10, entriesMax: 1_000_000 }
+const bounds = { latestSequence: 10, entriesMax: 1_000_000, charactersMax: 64 * 1024 * 1024 }
 
 function readSetOf(
   documents: readonly string[],

@@ -12,6 +12,8 @@ export interface WriteLogOptions {
   readonly latestSequence: number
   /** Most document IDs and index keys in the log. */
   readonly entriesMax: number
+  /** Most characters of all document IDs and keys: one key alone may have 2.5 KiB. */
+  readonly charactersMax: number
 }
 
 /** A part of what a transaction read and another one wrote since, sufficient for locking. */
@@ -20,8 +22,6 @@ export interface Conflict {
   readonly keys: readonly { readonly index: number; readonly key: string }[]
 }
 
-/** Most characters of all document IDs and keys: one key alone may have 2.5 KiB. */
-const CHARACTERS_MAX = 64 * 1024 * 1024
 /** Most conflicts that a rerun locks: locks on more would wait for the same commits. */
 const CONFLICTS_MAX = 64
 /** Fewest dropped items at the front of an array for which it is compacted. */
@@ -179,10 +179,10 @@ export class WriteLog {
   }
 
   #trim(oldestPinned: number): void {
-    const { entriesMax } = this.#options
+    const { entriesMax, charactersMax } = this.#options
     while (this.#head < this.#commits.length) {
       const commit = this.#commits[this.#head]!
-      const fits = this.#entries <= entriesMax && this.#characters <= CHARACTERS_MAX
+      const fits = this.#entries <= entriesMax && this.#characters <= charactersMax
       if (fits && commit.sequence > oldestPinned) break
       this.#drop(commit)
       this.#commits[this.#head] = DROPPED

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 import { TestConfiguration } from '../../../testing/configurations.ts'
+import { DEFAULT_PLAN } from '../../system/memory/memory-plan.ts'
 import { TestSystem } from '../../system/system.ts'
 import { ReadSet } from '../commits/read-set.ts'
-import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import { QueryCache } from './query-cache.ts'
+
+const { resultCharacters: CHARACTERS_MAX } = DEFAULT_PLAN
 
 test('the least recently used results are evicted, an eighth at a time, and counted', () => {
   const system = new TestSystem()
@@ -11,7 +13,7 @@ test('the least recently used results are evicted, an eighth at a time, and coun
     system,
     configuration: new TestConfiguration(),
   })
-  const resultText = 'x'.repeat(CACHE_CHARACTERS_MAX / 8 - 100)
+  const resultText = 'x'.repeat(CHARACTERS_MAX / 8 - 100)
   const result = { resultText, hasRead: false, hasGrant: false, configuration: null }
   const put = (key: string) => {
     for (let request = 0; request < 2; request++) {
@@ -50,7 +52,7 @@ test('compressed forms are charged to the bound, and kept as long as their resul
   expect(cache.statistics.characters).toBe(characters + 1_000)
   // A form that arrives twice is charged once, and one of too many bytes is not kept.
   compressed.keep('gzip', form(1_000))
-  compressed.keep('zstd', form(CACHE_CHARACTERS_MAX / 8))
+  compressed.keep('zstd', form(CHARACTERS_MAX / 8))
   expect(cache.statistics.characters).toBe(characters + 1_000)
   expect(compressed.find('zstd')).toBeUndefined()
   // That compression does not shorten the text is kept too.
@@ -69,7 +71,7 @@ test('compressed forms are charged to the bound, and kept as long as their resul
 test('compressed forms evict the least recently used results', () => {
   const system = new TestSystem()
   const cache = new QueryCache({ system, configuration: new TestConfiguration() })
-  const resultText = 'x'.repeat(CACHE_CHARACTERS_MAX / 10 - 100)
+  const resultText = 'x'.repeat(CHARACTERS_MAX / 10 - 100)
   const result = { resultText, hasRead: false, hasGrant: false, configuration: null }
   const keysOf = (key: string) => ({ shared: key, perCaller: key })
   for (let i = 0; i < 9; i++) {
@@ -78,11 +80,11 @@ test('compressed forms evict the least recently used results', () => {
   }
   expect(cache.statistics).toMatchObject({ entries: 9, evictions: 0 })
   for (let i = 2; i < 9; i++) {
-    const blocks = new Uint8Array(CACHE_CHARACTERS_MAX / 50)
+    const blocks = new Uint8Array(CHARACTERS_MAX / 50)
     const { compressed } = cache.get(keysOf(`key ${i}`))!
     compressed.keep('gzip', { coding: 'gzip', blocks, length: resultText.length, checksum: 0 })
   }
   expect(cache.get(keysOf('key 0'))).toBeNull()
   expect(cache.get(keysOf('key 8'))).not.toBeNull()
-  expect(cache.statistics.characters).toBeLessThanOrEqual(CACHE_CHARACTERS_MAX)
+  expect(cache.statistics.characters).toBeLessThanOrEqual(CHARACTERS_MAX)
 })

@@ -8,13 +8,13 @@ import {
   type ContentCoding,
   KeptForms,
 } from '../../system/compression.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import type { System } from '../../system/system.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 import type { ConfigurationSnapshot, ConfigurationSource } from '../calls/function-configuration.ts'
 import type { CommitWrites, ReadSet } from '../commits/read-set.ts'
-import { CACHE_CHARACTERS_MAX } from '../limits.ts'
 import { ReadSetIndex } from './read-set-index.ts'
 
 export interface CachedResult {
@@ -44,8 +44,8 @@ export interface CacheKeys {
  * iteration skip the deleted entries at the front of the map, which costs more than the eviction.
  */
 const RETAINED_SHARE = 7 / 8
-/** Largest result, with its key, its read set and its compressed forms. */
-const ENTRY_CHARACTERS_MAX = CACHE_CHARACTERS_MAX / 8
+/** Share of the bound that a result may take with its key, read set and compressed forms. */
+const ENTRY_SHARE_MAX = 1 / 8
 /** Shortest time between two moves of an entry to the end: a move costs as much as a lookup. */
 const MOVE_INTERVAL_MILLIS = 1_000
 
@@ -123,6 +123,7 @@ interface CacheOptions {
   /** Monotonic clock by which results of Queries that read the time expire. Default: `system`. */
   readonly resultClock?: Pick<System, 'monotonicMillis'>
   readonly configuration: ConfigurationSource
+  readonly memory?: MemoryPlan | undefined
 }
 
 export class QueryCache {
@@ -132,12 +133,17 @@ export class QueryCache {
   readonly #entries = new TransientMap<string, Entry>()
   readonly #readSets: ReadSetIndex<Entry>
   readonly #requested = new SeenFilter(REQUESTED_SLOTS)
+  readonly #charactersMax: number
+  readonly #entryCharactersMax: number
   #characters = 0
   #hits = 0
   #misses = 0
   #evictions = 0
 
-  constructor({ system, resultClock = system, configuration }: CacheOptions) {
+  constructor(options: CacheOptions) {
+    const { system, resultClock = system, configuration, memory = DEFAULT_PLAN } = options
+    this.#charactersMax = memory.resultCharacters
+    this.#entryCharactersMax = memory.resultCharacters * ENTRY_SHARE_MAX
     this.#clock = resultClock
     this.#configuration = configuration
     this.#readSets = new ReadSetIndex(Buffer.from(system.randomBytes(4)).readInt32BE())
@@ -185,29 +191,29 @@ export class QueryCache {
     const now = this.#clock.monotonicMillis()
     const expiresAt = now + (lifetimeMillis ?? Number.POSITIVE_INFINITY)
     const size = key.length + result.resultText.length + readSet.bytes
-    if (size > ENTRY_CHARACTERS_MAX) return
+    if (size > this.#entryCharactersMax) return
     const resultText = flatText(result.resultText)
     const fields = { ...result, resultText, key, size, expiresAt, movedAt: now }
     const entry = new Entry(fields, this.#chargeForm)
     this.#entries.set(key, entry)
     this.#readSets.add(entry, readSet)
     this.#characters += size
-    if (this.#characters > CACHE_CHARACTERS_MAX) this.#evict()
+    if (this.#characters > this.#charactersMax) this.#evict()
   }
 
   /** Returns whether the bytes are counted: those of an entry that was removed are not kept. */
   readonly #chargeForm = (entry: Entry, bytes: number): boolean => {
     const isKept = this.#entries.get(entry.key) === entry
-    if (!isKept || entry.size + bytes > ENTRY_CHARACTERS_MAX) return false
+    if (!isKept || entry.size + bytes > this.#entryCharactersMax) return false
     entry.size += bytes
     this.#characters += bytes
-    if (this.#characters > CACHE_CHARACTERS_MAX) this.#evict()
+    if (this.#characters > this.#charactersMax) this.#evict()
     return true
   }
 
   #evict(): void {
     for (const oldest of this.#entries.values()) {
-      if (this.#characters <= CACHE_CHARACTERS_MAX * RETAINED_SHARE) break
+      if (this.#characters <= this.#charactersMax * RETAINED_SHARE) break
       this.#evictions += 1
       this.#remove(oldest)
     }

@@ -5,6 +5,7 @@
 import { definitionKey } from '../../documents/index-rows.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
+import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { ReadableCommits } from '../commits/committer.ts'
 import { ensureIndexes, indexDefinitions } from '../tables/physical-indexes.ts'
@@ -16,11 +17,18 @@ import { type PreparedRelease, prepareRelease } from './prepared-release.ts'
 /** Prepared Releases of one generation. The cache holds the last two generations. */
 const GENERATION_SIZE = 32
 
+export interface PreparationOptions {
+  /** Called before a Release is prepared. */
+  readonly before?: ((release: Release) => Promise<void>) | null
+  readonly memory?: MemoryPlan | undefined
+}
+
 export class Preparations {
   readonly #store: DocumentStore
   readonly #committer: ReadableCommits
   readonly #systemTables: SystemTablesLoader
-  readonly #before
+  readonly #before: ((release: Release) => Promise<void>) | null
+  readonly #memory: MemoryPlan | undefined
   readonly storedFields: StoredFields
   readonly #running = new Map<
     ReleaseId,
@@ -33,9 +41,10 @@ export class Preparations {
     store: DocumentStore,
     committer: ReadableCommits,
     systemTables = new SystemTablesLoader(store, committer),
-    before: ((release: Release) => Promise<void>) | null = null,
+    { before = null, memory }: PreparationOptions = {},
   ) {
     this.#before = before
+    this.#memory = memory
     this.#store = store
     this.#committer = committer
     this.#systemTables = systemTables
@@ -99,9 +108,8 @@ export class Preparations {
     await this.storedFields.extend(release.tables.values())
     const definitions = indexDefinitions(release.tables.values())
     const physical = await ensureIndexes(this.#store, this.#committer, definitions)
-    const prepared = prepareRelease(release, physical, system, (table) =>
-      this.storedFields.of(table),
-    )
+    const fieldsOf = (table: string) => this.storedFields.of(table)
+    const prepared = prepareRelease(release, physical, system, fieldsOf, this.#memory)
     this.#cache(prepared)
     return prepared
   }

@@ -1,5 +1,6 @@
 /** A prepared Release: its validators are compiled, its tables bound to physical indexes. */
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import {
   compileResult,
@@ -59,13 +60,14 @@ export function prepareRelease(
   physical: readonly PhysicalIndex[],
   { shared, all }: SystemTables = NO_SYSTEM_TABLES,
   fieldsOf: (table: string) => TableFields = () => UNKNOWN_FIELDS,
+  { encodedCharacters, projectedCharacters }: MemoryPlan = DEFAULT_PLAN,
 ): PreparedRelease {
   const functions = new Map<string, PreparedFunction>()
   const returned = new SeenFilter(RETURNED_SLOTS)
   const kept = new EncodedTextCache((document) => {
     const { id, sequence } = document as StoredDocument
     return returned.hasSeen(id, sequence)
-  })
+  }, encodedCharacters)
   for (const [name, definition] of release.functions) {
     const json = { type: 'object', fields: definition.arguments } as const
     functions.set(name, {
@@ -79,7 +81,7 @@ export function prepareRelease(
     })
   }
   const tables = new Map<string, PreparedTable>()
-  const projected = new ProjectedDocuments()
+  const projected = new ProjectedDocuments(projectedCharacters)
   for (const [name, manifest] of release.tables) {
     tables.set(name, prepareTable(manifest, physical, { stored: fieldsOf(name), projected }))
   }

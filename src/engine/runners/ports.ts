@@ -13,6 +13,8 @@ export interface RunnerLimits extends WatchLimits {
   /** Milliseconds of CPU that one Action may take. */
   readonly actionCpuMillis: number
   readonly resultBytes: number
+  /** Most characters of documents that a runner keeps. */
+  readonly sentCharacters: number
   /** `LoadLimits.fixedClock`. */
   readonly fixedClock: boolean
   /** Most operations of one call. */

@@ -7,6 +7,7 @@
 import { Fault } from '../../errors/fault.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
 import { GROWTH_BYTES_MAX, SELF_TEST_FLAG, THREADS_MAX } from '../../runner/protocol/messages.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -66,8 +67,9 @@ export interface RunnerPoolOptions {
   readonly log: Logger
   readonly metrics: Metrics
   readonly spawn: SpawnRunner
-  /** Runners of one Release. Default: the number of CPUs. */
+  /** Runners of one Release. Default: that of the memory plan. */
   readonly size?: number
+  readonly memory?: MemoryPlan | undefined
   readonly limits?: Partial<PoolLimits>
 }
 
@@ -128,7 +130,7 @@ const KEPT_RELEASES = 2
 /** Time to load and describe a Release. */
 const DESCRIBE_MILLIS = 10_000
 
-const LIMITS: Omit<PoolLimits, 'runners' | 'runnersOfAll' | 'actionRunnersOfAll'> = {
+const LIMITS: Omit<PoolLimits, keyof ReturnType<typeof processLimits>> = {
   callCpuMillis: CALL_CPU_MILLIS_MAX,
   actionCpuMillis: ACTION_CPU_MILLIS_MAX,
   actionRunners: 2,
@@ -181,11 +183,9 @@ class Pool implements RunnerPool {
   #closed = false
 
   constructor(options: RunnerPoolOptions) {
-    const runners = options.size ?? navigator.hardwareConcurrency
     this.#options = options
     this.#registry = new RunnerRegistry(options.metrics)
-    const ofAll = { runnersOfAll: 4 * runners + 4, actionRunnersOfAll: 2 * runners + 2 }
-    this.#limits = { ...LIMITS, runners, ...ofAll, ...options.limits }
+    this.#limits = { ...LIMITS, ...processLimits(options), ...options.limits }
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
   }
 
@@ -420,6 +420,13 @@ class Pool implements RunnerPool {
     }
     return true
   }
+}
+
+function processLimits({ size, memory = DEFAULT_PLAN }: RunnerPoolOptions) {
+  const { runners, runnersOfAll, actionRunnersOfAll, runnerCharacters: sentCharacters } = memory
+  if (size === undefined) return { runners, runnersOfAll, actionRunnersOfAll, sentCharacters }
+  const ofAll = { runnersOfAll: 4 * size + 4, actionRunnersOfAll: 2 * size + 2 }
+  return { runners: size, ...ofAll, sentCharacters }
 }
 
 function loadFault(failure: LoadFailure): Fault {

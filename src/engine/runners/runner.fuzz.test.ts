@@ -39,6 +39,7 @@ const LIMITS: RunnerLimits = {
   processThreads: 256,
   unexplainedCpuMillis: 10_000,
   resultBytes: 1e6,
+  sentCharacters: 1e6,
   fixedClock: false,
   operations: 8,
   backlogBytes: 100,

@@ -49,7 +49,7 @@ export class Runner {
   readonly #descriptions = new Map<number, (outcome: DescribeOutcome) => void>()
   readonly #cancelled = new CancelledCalls()
   readonly #deferred = new DeferredOperations()
-  readonly #sent = new SentDocuments()
+  readonly #sent: SentDocuments
   readonly #start: RunnerStart
   #lastCall = 0
   /** Most root calls in flight since the last `takeMostCalls`. */
@@ -61,6 +61,7 @@ export class Runner {
 
   constructor(ports: RunnerPorts, flags: readonly string[] = []) {
     this.#ports = ports
+    this.#sent = new SentDocuments(ports.limits.sentCharacters)
     this.#start = new RunnerStart(ports.system.monotonicMillis() + ports.limits.startMillis)
     this.process = ports.spawn(
       {

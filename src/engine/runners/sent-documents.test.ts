@@ -79,7 +79,7 @@ test('what is sent once leaves nothing, however much it is', () => {
 
 test('many empty documents are as bounded as a few large ones', () => {
   const held = (text: string): number => {
-    const sent = new SentDocuments()
+    const sent = new SentDocuments(4 * 1024 * 1024)
     let first = 1
     let count = 0
     while (first === 1) {

@@ -6,11 +6,10 @@
  * the order of sending, and evict the oldest together.
  */
 import type { StoredDocument } from '../../documents/store.ts'
+import { DEFAULT_PLAN } from '../../system/memory/memory-plan.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
 import { documentText } from '../calls/document-text.ts'
 
-/** Most characters of texts: a runner that caches as many has grown by 30 MB. */
-const CHARACTERS_MAX = 4 * 1024 * 1024
 /** The share of the bound that an eviction leaves, since single evictions cost more. */
 const RETAINED_SHARE = 7 / 8
 /** Characters added for the system fields and the object of a document. */
@@ -29,7 +28,8 @@ export class SentDocuments {
   #next = 1
   #characters = 0
 
-  constructor(charactersMax = CHARACTERS_MAX) {
+  /** `charactersMax` bounds the texts: a runner that caches 4 Mi has grown by 30 MB. */
+  constructor(charactersMax = DEFAULT_PLAN.runnerCharacters) {
     this.#charactersMax = charactersMax
   }
 

@@ -1,5 +1,6 @@
 /** The documents of a table as one Release sees them. */
 import type { StoredDocument } from '../../documents/store.ts'
+import { DEFAULT_PLAN } from '../../system/memory/memory-plan.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import { changesReads, compileProjection, type Projection } from '../../value/projection.ts'
 import { isCovered } from '../../value/schema/field-shapes.ts'
@@ -8,8 +9,6 @@ import type { FieldsJson } from '../../value/validators.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { TableFields } from './stored-fields.ts'
 
-/** Bound of the texts that the projections of one Release keep. */
-const CHARACTERS_MAX = 16 * 1024 * 1024
 /** Characters added for the objects of a document. */
 const CHARACTERS_EACH = 128
 
@@ -20,7 +19,13 @@ const CHARACTERS_EACH = 128
 export class ProjectedDocuments {
   /** The projected documents by their stored ones, with which they end. */
   #projected = new WeakMap<StoredDocument, StoredDocument>()
+  readonly #charactersMax: number
   #characters = 0
+
+  /** `charactersMax` bounds the texts. */
+  constructor(charactersMax = DEFAULT_PLAN.projectedCharacters) {
+    this.#charactersMax = charactersMax
+  }
 
   get(stored: StoredDocument): StoredDocument | undefined {
     return this.#projected.get(stored)
@@ -28,7 +33,7 @@ export class ProjectedDocuments {
 
   set(stored: StoredDocument, projected: StoredDocument): void {
     this.#characters += CHARACTERS_EACH + (projected === stored ? 0 : projected.text.length)
-    if (this.#characters > CHARACTERS_MAX) {
+    if (this.#characters > this.#charactersMax) {
       this.#projected = new WeakMap()
       this.#characters = 0
     }

@@ -220,7 +220,8 @@ async function openParts(
 ): Promise<OpenParts> {
   const { system, log } = shared
   preemptWhenWoken()
-  const pool = createRunnerPool({ ...shared, spawn: runnerSpawner(runnerCommand()) })
+  const { plan: memory } = start
+  const pool = createRunnerPool({ ...shared, memory, spawn: runnerSpawner(runnerCommand()) })
   const starting = pool.start({ sandbox: start.sandbox })
   // Runs while the first runner starts, which takes longer.
   prepareManifests()
@@ -238,6 +239,7 @@ async function openParts(
   await starting
   const engine = createReadingEngine({
     ...shared,
+    memory,
     store,
     pool,
     configuration,
@@ -254,6 +256,7 @@ async function openParts(
     root,
     engine,
     configuration,
+    memory,
     writeUses: (uses) => channel.post({ kind: 'keyUses', uses }),
   })
   return { engine, product, tokens }
@@ -307,16 +310,17 @@ function notHere(): Error {
 }
 
 function openDocuments(start: StartMessage, metrics: Metrics): FollowedDocuments {
-  const { databaseUrl, latestSequence, schema } = start
+  const { databaseUrl, latestSequence, schema, plan: memory } = start
   if (databaseUrl === null) {
     const path = join(start.rootPath, DOCUMENTS_FILE)
-    return followSqliteDocuments(path, { latestSequence, schema })
+    return followSqliteDocuments(path, { latestSequence, schema, memory })
   }
   return followPostgresDocuments({
     url: new Secret(databaseUrl),
     connectionsMax: READ_CONNECTIONS,
     latestSequence,
     schema,
+    memory,
     onConnectionLost: () => metrics.counters.documentConnectionsLost.add(),
   })
 }

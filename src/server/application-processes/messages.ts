@@ -6,11 +6,12 @@ import type { ComponentHealth } from '../../engine/usage/health.ts'
 import type { KeyUses } from '../../product/application-clients/key-verification.ts'
 import type { ServedTargets } from '../../product/serving/serving.ts'
 import type { Listener } from '../../settings/addresses.ts'
+import type { MemorySettings } from '../../settings/memory.ts'
 import type { RealtimeSettings } from '../../settings/realtime.ts'
-import type { MemorySettings } from '../../settings/settings.ts'
 import type { TraceSettings } from '../../settings/traces.ts'
 import type { S3Address } from '../../storage/blobs/s3-objects.ts'
 import type { KeyPublisher, PublishedKeySet } from '../../storage/control/published-keys.ts'
+import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import type { ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
 import type { Principal } from '../../value/identities.ts'
 import type { ReleaseId } from '../../value/ids.ts'
@@ -48,7 +49,8 @@ export interface StartMessage {
   /** The S3-compatible store of the bytes of files; null for the disk. */
   readonly s3: S3Address | null
   readonly sandbox: 'preferred' | 'required'
-  readonly memory: MemorySettings
+  readonly memory: Pick<MemorySettings, 'requestMib' | 'responseMib'>
+  readonly plan: MemoryPlan
   readonly realtime: RealtimeSettings
   readonly traces: SentTraces | null
   /** The newest sequence and the schema that the following messages continue. */

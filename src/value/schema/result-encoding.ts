@@ -56,15 +56,20 @@ export class EncodedTextCache {
   readonly isReused: (named: object) => boolean
   /** Texts of earlier generations are dropped. */
   generation = 0
+  readonly #charactersMax: number
   #characters = 0
 
-  constructor(isReused: (named: object) => boolean = () => true) {
+  constructor(
+    isReused: (named: object) => boolean = () => true,
+    charactersMax = CACHED_CHARACTERS_MAX,
+  ) {
     this.isReused = isReused
+    this.#charactersMax = charactersMax
   }
 
   add(text: string | null): void {
     this.#characters += CACHED_CHARACTERS_EACH + (text?.length ?? 0)
-    if (this.#characters <= CACHED_CHARACTERS_MAX) return
+    if (this.#characters <= this.#charactersMax) return
     this.#characters = 0
     this.generation += 1
   }
