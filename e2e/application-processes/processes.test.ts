@@ -50,6 +50,7 @@ beforeAll(async () => {
     },
     {
       SERVICE_APPLICATION_PROCESSES: '2',
+      SERVICE_MEMORY_TARGET: '768',
       SERVICE_ACTION_ALLOWED_NETWORKS: '127.0.0.0/8,::1/128',
     },
   )
@@ -186,6 +187,13 @@ test('metrics and health add up what all processes report, and never decrease', 
   }
   for (const { socket } of subscribers) socket.cut()
   for (const { connection } of connections) connection.close()
+})
+
+test('the main process and two application processes divide the memory target', async () => {
+  const target = async () =>
+    Number((await app.svc(argv`metrics ${remote()}`)).gauges.memoryTargetBytes)
+  // A process that replaces another one reports once it is ready.
+  await expect.poll(target, { timeout: 60_000 }).toBe(768 * 1024 * 1024)
 })
 
 test('a stop answers what is in flight, and leaves no process', async () => {

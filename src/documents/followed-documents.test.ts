@@ -104,6 +104,16 @@ describe.each(Object.entries(STORES))('followed documents in %s', (_, open) => {
     expect(documents).toEqual(model.range(BY_CHANNEL, snapshot))
   }
 
+  test('trimmed documents are read again at every snapshot', async () => {
+    for (const channel of ['first', 'second']) {
+      followed.followCommit(followed.latestSequence + 1, [await commit(1, channel)])
+      for (let read = 0; read < 2; read++) await expectState(followed.latestSequence)
+    }
+    followed.trim()
+    await expectState(1)
+    await expectState(2)
+  })
+
   test('a read at a snapshot never sees a version that is newer, announced or not', async () => {
     const id = await commit(1, 'first')
     followed.followCommit(1, [id])

@@ -29,6 +29,8 @@ export interface DocumentReads {
   read(id: string, snapshot: number, latest: boolean): MaybePromise<StoredDocument | null>
   range(request: RangeRequest, table: string, latest: boolean): MaybePromise<RangeResult>
   operation(operationId: string): MaybePromise<OperationRecord | null>
+  /** Returns memory that reads can do without. */
+  trim(): void
   /** Called for each commit before reads see it. */
   followed(): void
   close(): Promise<void>
@@ -102,6 +104,12 @@ export class FollowedDocuments implements DocumentStore {
   operation(operationId: string): MaybePromise<OperationRecord | null> {
     this.#state.checkOpen()
     return this.#reads.operation(operationId)
+  }
+
+  trim(): void {
+    if (this.status.state !== 'open' || !this.#reads.isEmbedded) return
+    this.#state.newest.clear()
+    this.#reads.trim()
   }
 
   listIndexes(): readonly PhysicalIndex[] {

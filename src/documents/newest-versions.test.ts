@@ -37,6 +37,15 @@ test('versions that were not used for a generation are evicted', () => {
   ])
 })
 
+test('a cleared cache finds no version, and caches those that are read again', () => {
+  const newest = new NewestVersions(20)
+  for (const id of ['a', 'b', 'c']) newest.put(version(id, 1, 'xxxx'))
+  newest.clear()
+  expect(['a', 'b', 'c'].map((id) => newest.find(id, 1))).toEqual([undefined, undefined, undefined])
+  for (let read = 0; read < 2; read++) newest.keep(version('a', 1))
+  expect(newest.find('a', 1)).toEqual(version('a', 1))
+})
+
 test('a version larger than the cache is not found, nor is the one that it replaces', () => {
   const newest = new NewestVersions(20)
   newest.put(version('a', 1, 'xxxx'))

@@ -77,6 +77,13 @@ export class NewestVersions {
     this.#earlier.delete(id)
   }
 
+  /** Drops all versions. They are cached again when they are read. */
+  clear(): void {
+    this.#recent = new Map()
+    this.#earlier = new Map()
+    this.#recentCharacters = 0
+  }
+
   #promote(id: string): CacheEntry | undefined {
     const entry = this.#earlier.get(id)
     if (entry !== undefined) this.#add(id, entry)

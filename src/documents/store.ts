@@ -226,6 +226,9 @@ export interface DocumentStore {
    */
   prune(request: PruneRequest): Promise<PruneResult>
 
+  /** Drops what is cached of documents that can be read again without a round trip. */
+  trim(): void
+
   /** Waits for the pending batches, then closes the store. */
   close(): Promise<void>
 }

@@ -15,6 +15,7 @@ import {
   type LoadLimits,
   type ProbeResult,
   SELF_TEST_FLAG,
+  TRIM_FRAME,
 } from './protocol/messages.ts'
 import { type Rejections, watchRejections } from './rejections.ts'
 import { lockDown, restrictAndRestart, type SelfCommand } from './sandbox/containment.ts'
@@ -72,7 +73,17 @@ function processFrames({ progress, cpuMicros, hello }: Ports): never {
     if (output.length > FLUSH_BYTES) flush()
   }
 
+  function trim(): void {
+    progress.begin(0, 0)
+    Bun.gc(true)
+    progress.end()
+  }
+
   function onFrame(text: string): void {
+    if (text === TRIM_FRAME) {
+      trim()
+      return
+    }
     if (host === null) {
       const [, source, limits] = JSON.parse(text) as ['load', string, LoadLimits]
       progress.begin(LOADING, 0)

@@ -34,6 +34,7 @@ import type { ServerSettings } from '../settings/settings.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
+import { keepMemory } from '../system/memory/memory-keeper.ts'
 import { divideMemory, type MemoryPlan } from '../system/memory/memory-plan.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -134,6 +135,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const pool = await starting
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
+  closing.add(keepMemory(memory, { pool, store, system, metrics }))
   const cursors = new Cursors(root.keyring)
   const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
   const traced = { traces: options.traces, documentSystem }

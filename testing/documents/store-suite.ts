@@ -84,6 +84,26 @@ function versionTests(context: StoreContext): void {
     expect(document).toEqual({ id: write.id, createdAtMicros: -5n, sequence: 7, text })
   })
 
+  test('a store that was trimmed reads and commits as before', async () => {
+    const { store, model } = context
+    const [one, two] = [1, 2].map((number) => ({ table: 'messages', number }))
+    await model.commit(store, [model.write([], one!, fieldsOf({ body: 'one' }))])
+    const committing = model.commit(store, [model.write([], two!, fieldsOf({ body: 'two' }))])
+    store.trim()
+    await committing
+    store.trim()
+    for (const number of [1, 2]) {
+      const id = documentId('messages', number)
+      for (const snapshot of [1, 2]) {
+        expect(await store.read(id, snapshot)).toEqual(model.read(id, snapshot))
+      }
+    }
+    await model.commit(store, [model.write([], one!, fieldsOf({ body: 'new' }))])
+    expect(await store.read(documentId('messages', 1), 3)).toEqual(
+      model.read(documentId('messages', 1), 3),
+    )
+  })
+
   test('a batch whose sequences do not ascend fails the store', async () => {
     const { store, model } = context
     await model.commit(store, [model.write([], { table: 'notes', number: 1 }, fieldsOf({}))])

@@ -336,9 +336,11 @@ function keptOpen(pool: RunnerPool, afterMutation: () => void): RunnerPool {
     isWarm: (releaseId, roles) => pool.isWarm(releaseId, roles),
     statistics: () => pool.statistics(),
     actionBacklogBytes: () => pool.actionBacklogBytes(),
+    pids: () => pool.pids(),
     usage: () => pool.usage(),
     forget: () => undefined,
     markServed: () => undefined,
+    trim: () => undefined,
     retainOnly: () => undefined,
     close: async () => undefined,
   }

@@ -58,6 +58,8 @@ class FollowedReads implements DocumentReads {
     return this.#checked(this.#reads.operation(operationId))
   }
 
+  trim(): void {}
+
   followed(): void {}
 
   async close(): Promise<void> {

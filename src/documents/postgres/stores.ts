@@ -290,6 +290,9 @@ class PostgresDocuments implements PostgresDocumentStore {
     return { removed, more }
   }
 
+  /** Keeps its documents: to read one again takes a round trip. */
+  trim(): void {}
+
   async close(): Promise<void> {
     if (!this.#state.close()) return
     clearInterval(this.#epochCheck)

@@ -58,6 +58,11 @@ class FollowedReads implements DocumentReads {
     return this.#run(() => this.#reads.operation(operationId))
   }
 
+  trim(): void {
+    this.#reads.endTransaction()
+    this.#database.run('pragma shrink_memory')
+  }
+
   followed(): void {
     this.#reads.endTransaction()
   }

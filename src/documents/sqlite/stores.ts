@@ -197,6 +197,14 @@ class SqliteDocuments implements DocumentStore {
     return this.#write({ kind: 'prune', ...this.#state.advanceHorizon(request, durable) })
   }
 
+  trim(): void {
+    if (this.#state.status.state !== 'open') return
+    this.#state.newest.clear()
+    // A failure stops the thread, which the next commit reports.
+    this.#write({ kind: 'trim' }).catch(() => undefined)
+    this.#database.run('pragma shrink_memory')
+  }
+
   async close(): Promise<void> {
     if (!this.#state.close()) return
     this.#reads.endTransaction()

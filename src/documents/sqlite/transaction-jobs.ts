@@ -10,7 +10,7 @@ import { Retention } from './retention.ts'
 import type { FailureOutcome, WriterJob, WriterReply, WriterResults } from './writer-jobs.ts'
 import { loadState, type WriterState } from './writer-state.ts'
 
-export type TransactionJob = Exclude<WriterJob, { kind: 'open' | 'close' }>
+export type TransactionJob = Exclude<WriterJob, { kind: 'open' | 'trim' | 'close' }>
 
 /** Codes of transient failures. Any other code means a corrupt file or a broken invariant. */
 const TRANSIENT = /^SQLITE_(?:FULL|IOERR|NOMEM|BUSY|LOCKED|CANTOPEN|READONLY|INTERRUPT)/

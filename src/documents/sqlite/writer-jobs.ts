@@ -19,6 +19,7 @@ export type WriterJob =
   | { readonly kind: 'drop'; readonly index: number }
   | { readonly kind: 'shapes'; readonly shapes: ReadonlyMap<string, FieldShape> }
   | ({ readonly kind: 'prune' } & RetentionRequest)
+  | { readonly kind: 'trim' }
   | { readonly kind: 'close' }
 
 export interface WriterResults {
@@ -29,6 +30,7 @@ export interface WriterResults {
   /** The index after one chunk, ready after the last one; null if it was dropped. */
   readonly build: IndexRow | null
   readonly drop: null
+  readonly trim: null
   /** The field names of each table that texts have as codes from now on. */
   readonly shapes: ReadonlyMap<string, readonly string[]>
   readonly prune: PruneResult

@@ -46,5 +46,10 @@ function run(job: WriterJob): WriterReply {
   if (opened === null) {
     return { failure: { outcome: 'none', detail: 'the writer thread has no open file' } }
   }
+  if (job.kind === 'trim') {
+    opened.database.run('pragma shrink_memory')
+    Bun.gc(true)
+    return { result: null }
+  }
   return opened.jobs.run(job)
 }

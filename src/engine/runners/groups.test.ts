@@ -15,7 +15,6 @@ test('a call that waits for a runner is BUSY at the time by which it had to star
       limits: { waiting: 10, callsPerRunner: 1, runners: 1 } as GroupLimits,
       system: { monotonicMillis: () => 0 },
       take: async () => busy as unknown as Runner,
-      onLoaded: () => {},
     },
   )
   const outcomeOf = (call: Partial<RunnerCall>) =>
@@ -61,7 +60,6 @@ test('runners that are killed from outside restart after a pause, and calls wait
       role: 'transactions',
       limits: { waiting: 10, callsPerRunner: 10, ...limits } as GroupLimits,
       system: { monotonicMillis: () => now },
-      onLoaded: () => undefined,
       take: () => new Promise((resolve) => setImmediate(() => resolve(runner))),
     },
   )
@@ -97,7 +95,6 @@ test('a group keeps the runner that has grown least once one is enough for its c
       role: 'transactions',
       limits: { waiting: 10, callsPerRunner: 10, runners: 3, surplusMillis: 100 } as GroupLimits,
       system: { monotonicMillis: () => now },
-      onLoaded: () => undefined,
       take: async () => left.shift() as unknown as Runner,
     },
   )

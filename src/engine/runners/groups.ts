@@ -44,8 +44,6 @@ export type TakeRunner = () => Promise<Runner | null>
 export interface GroupPorts {
   readonly role: RunnerRole
   readonly take: TakeRunner
-  /** Called when a runner that was taken has loaded the Release, or failed to. */
-  readonly onLoaded: () => void
   readonly limits: GroupLimits
   readonly system: Pick<System, 'monotonicMillis'>
   /**
@@ -202,6 +200,12 @@ export class RunnerGroup {
     if (this.#quarantine !== null) this.#tickQuarantine(this.#quarantine, nowMillis)
   }
 
+  /** `Runner.trim` */
+  trim(withDocuments: boolean): void {
+    this.#quarantine?.trim(withDocuments)
+    for (const runner of this.#ready) runner.trim(withDocuments)
+  }
+
   close(): void {
     this.#closed = true
     this.#quarantine?.close()
@@ -313,7 +317,6 @@ export class RunnerGroup {
       return
     }
     const failure = await runner.load(this.#code, this.#ports.role)
-    this.#ports.onLoaded()
     if (this.#closed) runner.stop()
     else if (failure === null && !runner.isEnded) {
       this.#failures = 0

@@ -1,8 +1,8 @@
 /**
  * The pool of processes that execute Functions. Each process loads one Release and never another.
- * One spare process without a Release avoids that calls wait for a process to start. Actions have
- * separate processes with a separate limit, so that a long or terminated Action does not delay
- * Queries.
+ * While Functions are called, one spare process without a Release avoids that calls wait for a
+ * process to start. Actions have separate processes with a separate limit, so that a long or
+ * terminated Action does not delay Queries.
  */
 import { Fault } from '../../errors/fault.ts'
 import type { SpawnRunner } from '../../runner/processes.ts'
@@ -60,6 +60,8 @@ export interface PoolLimits extends RunnerLimits, GroupLimits {
   readonly uncalledMillis: number
   /** Milliseconds until the runners of a Release are stopped that is no longer served. */
   readonly replacedMillis: number
+  /** Milliseconds after the last call or check of a Release until the spare runner is stopped. */
+  readonly spareMillis: number
 }
 
 export interface RunnerPoolOptions {
@@ -100,10 +102,14 @@ export interface RunnerPool {
   markServed(releases: ReadonlySet<ReleaseId>): void
   /** Stops the runners of all other Releases. */
   retainOnly(releases: { has(releaseId: ReleaseId): boolean }): void
+  /** Lets idle runners return memory; `withDocuments` also that of documents they cache. */
+  trim(withDocuments: boolean): void
   close(): Promise<void>
   statistics(): PoolStatistics
   /** Bytes of replies that runners of Actions have not read yet. */
   actionBacklogBytes(): number
+  /** Returns the processes of the runners. */
+  pids(): readonly number[]
   /** Reads the CPU time of all runners since the start, and their resident memory. */
   usage(): { readonly cpuMicros: number; readonly residentBytes: number }
 }
@@ -159,6 +165,7 @@ const LIMITS: Omit<PoolLimits, keyof ReturnType<typeof processLimits>> = {
   calledMillis: 60_000,
   uncalledMillis: 5_000,
   replacedMillis: 1_000,
+  spareMillis: 30_000,
 }
 
 export function createRunnerPool(options: RunnerPoolOptions): RunnerPool {
@@ -174,6 +181,9 @@ class Pool implements RunnerPool {
   }
   readonly #registry: RunnerRegistry
   #spare: Promise<Runner | null> | null = null
+  readonly #startedAtMillis: number
+  /** Monotonic milliseconds of the last call or check of a Release. */
+  #usedAtMillis = Number.NEGATIVE_INFINITY
   #containment: ContainmentLevel | null = null
   #failedStarts = 0
   /** Null until it is known what is served. */
@@ -184,6 +194,7 @@ class Pool implements RunnerPool {
 
   constructor(options: RunnerPoolOptions) {
     this.#options = options
+    this.#startedAtMillis = options.system.monotonicMillis()
     this.#registry = new RunnerRegistry(options.metrics)
     this.#limits = { ...LIMITS, ...processLimits(options), ...options.limits }
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS)
@@ -209,11 +220,14 @@ class Pool implements RunnerPool {
     const role = call.kind === 'action' ? 'actions' : 'transactions'
     const group = this.#group(code, role)
     group.keptUntilMillis = group.usedAtMillis + this.#limits.calledMillis
+    this.#usedAtMillis = group.usedAtMillis
     return group.invoke(call, host)
   }
 
   async describe(code: ReleaseCode): Promise<Json> {
-    const outcome = await this.#group(code, 'transactions').describe(this.#describeDeadline())
+    const group = this.#group(code, 'transactions')
+    this.#usedAtMillis = group.usedAtMillis
+    const outcome = await group.describe(this.#describeDeadline())
     if (outcome.kind !== 'described') throw loadFault(outcome)
     return outcome.description as Json
   }
@@ -251,6 +265,10 @@ class Pool implements RunnerPool {
     }
   }
 
+  trim(withDocuments: boolean): void {
+    for (const group of this.#allGroups()) group.trim(withDocuments)
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
@@ -278,6 +296,10 @@ class Pool implements RunnerPool {
     let bytes = 0
     for (const group of this.#groups.actions.values()) bytes += group.backlogBytes
     return bytes
+  }
+
+  pids(): readonly number[] {
+    return [...this.#registry.live].map(({ process }) => process.pid)
   }
 
   usage() {
@@ -308,8 +330,7 @@ class Pool implements RunnerPool {
       const { system } = this.#options
       const limits = role === 'actions' ? this.#actionLimits : this.#limits
       const take = () => this.#take(role)
-      const onLoaded = () => this.#startSpare()
-      group = new RunnerGroup(code, { role, take, onLoaded, limits, system })
+      group = new RunnerGroup(code, { role, take, limits, system })
       if (this.#closed) group.close()
       else groups.set(code.releaseId, group)
     }
@@ -328,7 +349,9 @@ class Pool implements RunnerPool {
     for (const runner of this.#registry.live) runner.tick()
     const now = this.#options.system.monotonicMillis()
     this.#loneCalls.tick(this.#registry.live, now)
-    for (const group of this.#allGroups()) group.tick(now)
+    const groups = this.#allGroups()
+    for (const group of groups) group.tick(now)
+    this.#keepSpare(groups, now)
     for (const role of ROLES) {
       this.#endUnserved(role, now)
       this.#endIdle(role, now - this.#limits.idleMillis)
@@ -397,9 +420,17 @@ class Pool implements RunnerPool {
     return runner
   }
 
-  /** Runs once a Release is loaded: a process that starts beside that would delay it. */
-  #startSpare(): void {
-    if (!this.#closed) this.#spare ??= this.#startRunner()
+  /** Starts the spare runner if Functions are called, and stops it if they no longer are. */
+  #keepSpare(groups: readonly RunnerGroup[], now: number): void {
+    const since = now - this.#limits.spareMillis
+    if (this.#spare === null) {
+      // A process that starts beside the one of a Release would delay it.
+      const isSettled = groups.some(({ isReady }) => isReady) && !groups.some(isStarting)
+      if (this.#usedAtMillis > since && isSettled) this.#spare = this.#startRunner()
+    } else if (Math.max(this.#usedAtMillis, this.#startedAtMillis) <= since) {
+      void this.#spare.then((runner) => runner?.stop())
+      this.#spare = null
+    }
   }
 
   /** Stops idle runners above the limit. Returns false if all runners of the role are busy. */
@@ -420,6 +451,10 @@ class Pool implements RunnerPool {
     }
     return true
   }
+}
+
+function isStarting(group: RunnerGroup): boolean {
+  return group.isStarting
 }
 
 function processLimits({ size, memory = DEFAULT_PLAN }: RunnerPoolOptions) {

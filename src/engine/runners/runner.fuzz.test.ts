@@ -143,6 +143,7 @@ function makeRunner(random: Random) {
     reject: ignore,
     documents: ignore,
     forget: ignore,
+    trim: ignore,
     cancel: ignore,
     flush: ignore,
     isContained: () => null,

@@ -54,6 +54,8 @@ export class Runner {
   #lastCall = 0
   /** Most root calls in flight since the last `takeMostCalls`. */
   #mostCalls = 0
+  /** The last call before the process returned memory. */
+  #trimmedAfter = -1
   #flushing = false
   #ended = false
   #isStopped = false
@@ -171,6 +173,20 @@ export class Runner {
     this.watch.noteGrowth(this.#calls)
     if (excess !== null) this.#terminate(excess)
     else if (!this.#deferred.isEmpty) this.#resume()
+  }
+
+  /**
+   * Lets the process return memory, once after each use and only without calls in flight.
+   * `withDocuments`: it forgets the documents that it caches.
+   */
+  trim(withDocuments: boolean): void {
+    if (this.#ended || this.inFlight > 0) return
+    const first = withDocuments ? this.#sent.clear() : null
+    if (first !== null) this.process.forget(first)
+    else if (this.#trimmedAfter === this.#lastCall) return
+    this.#trimmedAfter = this.#lastCall
+    this.process.trim()
+    this.#scheduleFlush()
   }
 
   /** Terminates the process. Calls in flight are lost. */

@@ -77,6 +77,15 @@ test('what is sent once leaves nothing, however much it is', () => {
   expect(sent.items([again])).toBe('1')
 })
 
+test('documents are sent and numbered again after all were evicted', () => {
+  const sent = new SentDocuments(1_000)
+  const [document, other] = [documentOf(1), documentOf(2)]
+  sent.items([document, document, other, other])
+  expect(sent.clear()).toBe(3)
+  expect(sent.clear()).toBeNull()
+  expect(sent.items([document, document])).toMatch(/^\[.+\],3$/)
+})
+
 test('many empty documents are as bounded as a few large ones', () => {
   const held = (text: string): number => {
     const sent = new SentDocuments(4 * 1024 * 1024)

@@ -60,6 +60,15 @@ export class SentDocuments {
     return this.#first
   }
 
+  /** Evicts all documents. Returns the first number that is left; null if none was cached. */
+  clear(): number | null {
+    if (this.#numbers.size === 0) return null
+    this.#numbers = new Map()
+    this.#characters = 0
+    this.#first = this.#next
+    return this.#first
+  }
+
   #send(document: StoredDocument): string {
     const text = documentText(document)
     if (!this.#sentOnce.hasSeen(document.id, document.sequence)) return text

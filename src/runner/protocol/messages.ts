@@ -227,6 +227,9 @@ export function encodeForget(before: number): string {
   return `["forget",0,${before}]`
 }
 
+/** The frame after which the runner returns memory that it does not need. */
+export const TRIM_FRAME = '["trim",0,0]'
+
 /** The error that is thrown in the code of a Function instead of a reply. */
 export interface RejectedOperation {
   readonly name: string

@@ -37,6 +37,7 @@ import { runnerSpawner } from '../../runner/processes.ts'
 import { dieWithParent } from '../../runner/sandbox/privileges.ts'
 import { Cursors } from '../../storage/cursors.ts'
 import { DOCUMENTS_FILE, followProductRoot, type ProductRoot } from '../../storage/root.ts'
+import { keepMemory } from '../../system/memory/memory-keeper.ts'
 import { type Counts, SharedCounts } from '../../system/shared-counts.ts'
 import { mapSharedMemory } from '../../system/shared-memory.ts'
 import { realSystem, type System } from '../../system/system.ts'
@@ -117,6 +118,7 @@ interface OpenParts {
   readonly engine: ReadingEngine
   readonly product: FollowedProduct
   readonly tokens: FunctionalTokens
+  readonly stopKeeping: () => void
 }
 
 async function open(
@@ -170,6 +172,7 @@ async function open(
       const cut = setTimeout(() => listener.cut(), DRAIN_MILLIS)
       await listener.drain()
       clearTimeout(cut)
+      parts.stopKeeping()
       gateway.keyUsage.stop()
       await product.close()
       await engine.close()
@@ -259,7 +262,8 @@ async function openParts(
     memory,
     writeUses: (uses) => channel.post({ kind: 'keyUses', uses }),
   })
-  return { engine, product, tokens }
+  const stopKeeping = keepMemory(memory, { pool, store, ...shared })
+  return { engine, product, tokens, stopKeeping }
 }
 
 function gatewayOf(

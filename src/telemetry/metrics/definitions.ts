@@ -51,6 +51,7 @@ export const COUNTERS = {
 
   functionRuns: 'Runs of Functions by runners; cached results need none',
   functionCpuMicros: 'CPU time that runners report for runs, each at most its elapsed time',
+  memoryCollections: 'Collections of garbage because the server was idle or above its target',
   runnersStarted: 'Runner processes that were started',
   runnersStopped: 'Runner processes that were stopped because they were not needed',
   runnersKilledForCpu: 'Runner processes that were killed because of their CPU time',
@@ -120,6 +121,7 @@ export const GAUGES = {
   logRecordsQueued: 'Records that wait to be written to the log of the Environment',
   logFollowers: 'Open streams that follow the log of the Environment',
   spansQueued: 'Spans that wait for their export or are being exported',
+  memoryTargetBytes: 'Memory that the server aims at with all its processes',
   processResidentBytes: 'Memory of the server process',
   processHeapBytes: 'JavaScript heap of the server process',
 } as const
