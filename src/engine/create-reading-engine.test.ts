@@ -9,7 +9,7 @@ import { inProcessPool, type TestHandler } from '../../testing/engine/in-process
 import { noStorage } from '../../testing/files/function-storage.ts'
 import { followSqliteDocuments } from '../documents/sqlite/followed-store.ts'
 import { openSqliteDocuments } from '../documents/sqlite/stores.ts'
-import { MemoryBudget } from '../system/memory-budget.ts'
+import { MemoryBudget } from '../system/memory/memory-budget.ts'
 import { realSystem } from '../system/system.ts'
 import { memoryLog } from '../telemetry/log.ts'
 import { Metrics } from '../telemetry/metrics/metrics.ts'

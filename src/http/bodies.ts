@@ -1,6 +1,6 @@
 /** Reads request bodies, with a declared length or chunked, within size, memory and time limits. */
 import { Fault } from '../errors/fault.ts'
-import { discard, type Reservation } from '../system/memory-budget.ts'
+import { discard, type Reservation } from '../system/memory/memory-budget.ts'
 import { isJson } from '../wire/media-types.ts'
 import type { SurfaceCodes } from './errors.ts'
 import { holderOf, type Sender } from './transfers/senders.ts'

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createSharedMemory, mapSharedMemory } from '../system/shared-memory.ts'
+import { createSharedMemory, mapSharedMemory } from '../system/memory/shared-memory.ts'
 import { SHARED_BUCKETS_BYTES, SharedBuckets } from './token-buckets.ts'
 
 /** Gains less than one token in a day. */
@@ -67,7 +67,7 @@ test('processes that take at the same time lose no token and take none twice', (
   createSharedMemory(path, SHARED_BUCKETS_BYTES)
   const module = (path: string) => JSON.stringify(join(import.meta.dirname, path))
   const source = `
-    import { mapSharedMemory } from ${module('../system/shared-memory.ts')}
+    import { mapSharedMemory } from ${module('../system/memory/shared-memory.ts')}
     import { SharedBuckets } from ${module('token-buckets.ts')}
     const buckets = new SharedBuckets(mapSharedMemory(${JSON.stringify(path)}), 0)
     const limit = { perSecond: 0.00001, burst: 20000 }

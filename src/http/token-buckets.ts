@@ -1,6 +1,6 @@
 /** Token buckets by key: those of one process, and those that several processes share. */
 import { sha256 } from '../system/digests.ts'
-import { sharedMicros } from '../system/shared-memory.ts'
+import { sharedMicros } from '../system/memory/shared-memory.ts'
 import type { System } from '../system/system.ts'
 
 export interface RateLimit {

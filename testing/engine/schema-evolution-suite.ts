@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { DocumentStore } from '../../src/documents/store.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { MemoryBudget } from '../../src/system/memory-budget.ts'
+import { MemoryBudget } from '../../src/system/memory/memory-budget.ts'
 import type { IndexManifest } from '../../src/value/manifest.ts'
 import { encodeStored } from '../../src/value/stored.ts'
 import { decodeTagged } from '../../src/value/tagged.ts'

@@ -1,7 +1,7 @@
 /** One watched Query: its newest state, and the subscriptions that receive it. */
 import { Fault } from '../../errors/fault.ts'
-import type { MemoryShare } from '../../system/memory-budget.ts'
-import { textBytes } from '../../system/memory-bytes.ts'
+import type { MemoryShare } from '../../system/memory/memory-budget.ts'
+import { textBytes } from '../../system/memory/memory-bytes.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { flatText } from '../../value/memory/flat-text.ts'
 import type { QueryExecution } from '../invocations/queries.ts'

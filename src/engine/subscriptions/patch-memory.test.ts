@@ -1,6 +1,6 @@
 /** The memory of patches: charged while the state is the newest one, and given up for the state. */
 import { expect, test } from 'vitest'
-import { MemoryBudget } from '../../system/memory-budget.ts'
+import { MemoryBudget } from '../../system/memory/memory-budget.ts'
 import { type DeliveredState, LiveQuery, type WatchRequest } from './live-query.ts'
 import { SharedMemory } from './shared-memory.ts'
 

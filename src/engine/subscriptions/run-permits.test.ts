@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { nextTurn } from '../../system/event-loop.ts'
-import { MemoryBudget } from '../../system/memory-budget.ts'
+import { MemoryBudget } from '../../system/memory/memory-budget.ts'
 import { RunPermits } from './run-permits.ts'
 
 const shares = new MemoryBudget(1)

@@ -7,7 +7,7 @@ import {
   MemoryBudget,
   type MemoryShare,
   type Reservation,
-} from '../../system/memory-budget.ts'
+} from '../../system/memory/memory-budget.ts'
 import { TransientMap } from '../../value/memory/transient-map.ts'
 
 /** The memory that a run takes, and for whom. */

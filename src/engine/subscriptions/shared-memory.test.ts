@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { MemoryBudget, type MemoryShare } from '../../system/memory-budget.ts'
+import { MemoryBudget, type MemoryShare } from '../../system/memory/memory-budget.ts'
 import { type Keeper, SharedMemory } from './shared-memory.ts'
 
 /** Each address may hold 100 bytes. */

@@ -1,5 +1,5 @@
 /** Memory that several keepers hold, such as a result, charged to one subscriber at a time. */
-import type { MemoryShare, Reservation } from '../../system/memory-budget.ts'
+import type { MemoryShare, Reservation } from '../../system/memory/memory-budget.ts'
 
 /** A watched Query, or a subscription that is sending an older state. */
 export interface Keeper {

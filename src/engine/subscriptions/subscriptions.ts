@@ -4,7 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import { sha256 } from '../../system/digests.ts'
-import { textBytes } from '../../system/memory-bytes.ts'
+import { textBytes } from '../../system/memory/memory-bytes.ts'
 import type { System } from '../../system/system.ts'
 import type { Span, Traces } from '../../telemetry/traces/spans.ts'
 import { encodeBase64Url } from '../../value/base64url.ts'

@@ -13,7 +13,7 @@ import {
 } from '../../system/compression.ts'
 import { nextTurn } from '../../system/event-loop.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
-import type { Holder, MemoryBudget, Reservation } from '../../system/memory-budget.ts'
+import type { Holder, MemoryBudget, Reservation } from '../../system/memory/memory-budget.ts'
 import { holderOf, type Sender } from './senders.ts'
 import type { Transfers } from './transfers.ts'
 

@@ -7,7 +7,7 @@
 
 import { Fault, isFault } from '../../errors/fault.ts'
 import { FairSemaphore, type Release } from '../../system/fair-semaphore.ts'
-import type { Counts } from '../../system/shared-counts.ts'
+import type { Counts } from '../../system/memory/shared-counts.ts'
 import type { System } from '../../system/system.ts'
 import { BYTES_PER_SECOND_BESIDE_CALLS, type TransferTurns } from './transfer-turns.ts'
 

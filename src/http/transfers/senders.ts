@@ -1,6 +1,6 @@
 /** The sender of a request and the memory that its body holds. */
 
-import type { Holder, Reservation } from '../../system/memory-budget.ts'
+import type { Holder, Reservation } from '../../system/memory/memory-budget.ts'
 import { type PeerBinding, peerOf } from '../rate-limits.ts'
 
 export interface Sender {

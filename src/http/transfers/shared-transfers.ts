@@ -1,5 +1,5 @@
 /** The state of calls and transfers that all processes of a server share in memory. */
-import { sharedMicros } from '../../system/shared-memory.ts'
+import { sharedMicros } from '../../system/memory/shared-memory.ts'
 import type { TransferState } from './transfer-turns.ts'
 
 /** Microseconds of the last call, and those from which the next piece may be transferred. */

@@ -1,7 +1,7 @@
 /** Limits of both origins on transfers: memory, rate, and the parsing of long bodies. */
 import { FairSemaphore } from '../../system/fair-semaphore.ts'
-import { MemoryBudget } from '../../system/memory-budget.ts'
-import type { Counts } from '../../system/shared-counts.ts'
+import { MemoryBudget } from '../../system/memory/memory-budget.ts'
+import type { Counts } from '../../system/memory/shared-counts.ts'
 import type { System } from '../../system/system.ts'
 import { Downloads } from './downloads.ts'
 import { TransferPace, UPLOAD_PACE } from './transfer-pace.ts'

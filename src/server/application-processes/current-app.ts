@@ -5,7 +5,7 @@
 import type { ApplicationBinding } from '../../http/application/incoming.ts'
 import type { ApplicationOrigin } from '../../http/application/mount.ts'
 import { peerOf } from '../../http/rate-limits.ts'
-import type { MemoryBudget } from '../../system/memory-budget.ts'
+import type { MemoryBudget } from '../../system/memory/memory-budget.ts'
 import type { ListenerApp } from '../listeners.ts'
 import { CurrentSession } from './current-session.ts'
 import type { Follower } from './follower.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Socket, SocketSession } from '../../http/application/sockets.ts'
-import { MemoryBudget } from '../../system/memory-budget.ts'
-import { textBytes } from '../../system/memory-bytes.ts'
+import { MemoryBudget } from '../../system/memory/memory-budget.ts'
+import { textBytes } from '../../system/memory/memory-bytes.ts'
 import { CurrentSession, WAITING_MESSAGES_MAX } from './current-session.ts'
 
 const MIB = 1024 * 1024

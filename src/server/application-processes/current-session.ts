@@ -1,7 +1,7 @@
 /** The messages of one Realtime connection, each passed on once the process has followed. */
 import type { Socket, SocketSession } from '../../http/application/sockets.ts'
-import type { MemoryShare } from '../../system/memory-budget.ts'
-import { textBytes } from '../../system/memory-bytes.ts'
+import type { MemoryShare } from '../../system/memory/memory-budget.ts'
+import { textBytes } from '../../system/memory/memory-bytes.ts'
 import type { Follower } from './follower.ts'
 
 /**

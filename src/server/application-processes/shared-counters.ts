@@ -4,7 +4,7 @@
  * A process that has not followed as far waits for the messages about them, so that everything that
  * was answered is visible in each of them.
  */
-import { createSharedMemory, mapSharedMemory } from '../../system/shared-memory.ts'
+import { createSharedMemory, mapSharedMemory } from '../../system/memory/shared-memory.ts'
 
 const BYTES = 4_096
 const DURABLE = 0

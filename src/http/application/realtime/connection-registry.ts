@@ -1,5 +1,5 @@
 /** The interfaces between the Realtime connections and their registry. */
-import type { MemoryBudget } from '../../../system/memory-budget.ts'
+import type { MemoryBudget } from '../../../system/memory/memory-budget.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import type { RealtimeVersion } from '../../../wire/realtime.ts'
 import type { ApplicationCaller } from '../incoming.ts'

@@ -3,8 +3,8 @@
  * messages are charged to the budget for unparsed request bodies: any peer can send more while a
  * token is verified or a target is looked up.
  */
-import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
-import { textBytes } from '../../../system/memory-bytes.ts'
+import type { MemoryShare, Reservation } from '../../../system/memory/memory-budget.ts'
+import { textBytes } from '../../../system/memory/memory-bytes.ts'
 import { REALTIME_SUBSCRIPTIONS_MAX } from '../../../wire/realtime.ts'
 
 /**

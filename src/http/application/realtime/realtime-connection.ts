@@ -5,8 +5,12 @@
 import { SUBSCRIPTION_MEMORY } from '../../../engine/limits.ts'
 import { memoryExhausted } from '../../../engine/subscriptions/live-query.ts'
 import { Fault, isFault } from '../../../errors/fault.ts'
-import type { MemoryBudget, MemoryShare, Reservation } from '../../../system/memory-budget.ts'
-import { valueBytes } from '../../../system/memory-bytes.ts'
+import type {
+  MemoryBudget,
+  MemoryShare,
+  Reservation,
+} from '../../../system/memory/memory-budget.ts'
+import { valueBytes } from '../../../system/memory/memory-bytes.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import { type Json, parseKeptJson } from '../../../value/strict-json.ts'
 import { read } from '../../../wire/reading/read.ts'

@@ -10,7 +10,7 @@ import {
 import type { Keeper } from '../../../engine/subscriptions/shared-memory.ts'
 import type { Subscription } from '../../../engine/subscriptions/subscriptions.ts'
 import { Fault, isFault } from '../../../errors/fault.ts'
-import type { MemoryShare, Reservation } from '../../../system/memory-budget.ts'
+import type { MemoryShare, Reservation } from '../../../system/memory/memory-budget.ts'
 import { failureEnd } from '../../../telemetry/traces/failures.ts'
 import type { Span, SpanEnd } from '../../../telemetry/traces/spans.ts'
 import type { Principal } from '../../../value/identities.ts'

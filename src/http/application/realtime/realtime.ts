@@ -1,8 +1,8 @@
 /** The Realtime connections of the application origin: handshake, bounds, times, shutdown. */
 import type { ComponentHealth } from '../../../engine/usage/health.ts'
 import { Fault } from '../../../errors/fault.ts'
-import { MemoryBudget } from '../../../system/memory-budget.ts'
-import { type Counts, OwnCounts } from '../../../system/shared-counts.ts'
+import { MemoryBudget } from '../../../system/memory/memory-budget.ts'
+import { type Counts, OwnCounts } from '../../../system/memory/shared-counts.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
 import type { CredentialId } from '../../../value/ids.ts'
 import {

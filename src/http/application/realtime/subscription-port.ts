@@ -1,6 +1,6 @@
 /** Resolves the subscriptions of a connection to Queries, by the rules of a Query call. */
 import type { Fault } from '../../../errors/fault.ts'
-import type { MemoryShare } from '../../../system/memory-budget.ts'
+import type { MemoryShare } from '../../../system/memory/memory-budget.ts'
 import type { RealtimeVersion } from '../../../wire/realtime.ts'
 import { checkPolicy, getPublicFunction } from '../call-admission.ts'
 import { admittedPrincipal } from '../callers.ts'

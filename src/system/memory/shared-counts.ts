@@ -1,5 +1,5 @@
 /** Counts by key with a bound, such as the connections of an address. */
-import { sha256 } from './digests.ts'
+import { sha256 } from '../digests.ts'
 
 export interface Counts {
   /** Counts one more for the key unless it has `max`. Returns whether it was counted. */

@@ -1,5 +1,5 @@
 /** Estimates of the memory that values take in JavaScriptCore, for budgets. */
-import { Timestamp, TypedId, type Value } from '../value/values.ts'
+import { Timestamp, TypedId, type Value } from '../../value/values.ts'
 
 /** A cell of the heap with its header, as small strings, bigints and objects are. */
 const CELL_BYTES = 32

@@ -2,7 +2,7 @@
  * Bounds the memory that is held for peers, such as that of the transfers of one direction. A
  * single peer or credential gets only a share, so that it cannot exhaust the budget for others.
  */
-import { TransientMap } from '../value/memory/transient-map.ts'
+import { TransientMap } from '../../value/memory/transient-map.ts'
 
 /** Fractions of the budget that one peer and one credential may hold. */
 const PEER_SHARE = 1 / 4
