@@ -17,6 +17,8 @@ export type DevelopmentEvent =
       readonly developmentKeyFile: string | null
       /** A command line that calls a Function; null if the Workspace has none to call so. */
       readonly try: string | null
+      /** The same call by curl; null if its arguments have no plain form. */
+      readonly curl: string | null
     }
   | {
       readonly event: 'served'

@@ -4,7 +4,7 @@ import type { FunctionManifest } from '../../value/manifest.ts'
 import { plainToArguments } from '../../value/plain.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
 import { compileValidator, type FieldsJson } from '../../value/validators.ts'
-import { sampleCall } from './sample-calls.ts'
+import { sampleCall, sampleCommand, sampleCurl } from './sample-calls.ts'
 
 const ROOT = '/tmp/a root'
 
@@ -53,15 +53,34 @@ test.each([
   ],
   ['what needs no ID', 'b', [manifest('a', { arguments: ID }), manifest('b', { kind: 'action' })]],
 ])('the sample command calls %s', (_, name, functions) => {
-  expect(sampleCall(ROOT, functions)).toMatch(new RegExp(`^svc call ${name}(?: '.*')? --root '`))
+  expect(sampleCommand(sampleCall(functions)!, ROOT)).toMatch(
+    new RegExp(`^svc call ${name}(?: '.*')? --root '`),
+  )
+})
+
+const CURL = { url: 'http://127.0.0.1:3210', target: 'channel:development', key: 'rk_pub_v1_x' }
+
+test('the sample is a request of curl too, with the arguments as they are written', () => {
+  const text = fields({ text: v.string({ minimumLength: 1 }) })
+  const line = sampleCurl(sampleCall([manifest('notes.list', { arguments: text })])!, CURL)
+  expect(line).toBe(
+    "curl -sS http://127.0.0.1:3210/v1/functions/notes.list -H 'Content-Type: application/json' " +
+      "-H 'X-Service-Key: rk_pub_v1_x' -H 'X-Service-Target: channel:development' " +
+      '-d \'{"text":"text"}\'',
+  )
+})
+
+test('there is no sample for curl if the Function leaves the type of an argument open', () => {
+  const any = fields({ value: v.any() })
+  expect(sampleCurl(sampleCall([manifest('a', { arguments: any })])!, CURL)).toBeNull()
 })
 
 test('there is no sample command if arguments cannot be made up', () => {
   const pattern = fields({ code: v.string({ pattern: /[A-Z]{3}/ }) })
   const long = fields({ text: v.string({ minimumLength: 300 }) })
   const functions = [ID, pattern, long].map((each) => manifest('a', { arguments: each }))
-  expect(sampleCall(ROOT, functions)).toBeNull()
-  expect(sampleCall(ROOT, [])).toBeNull()
+  expect(sampleCall(functions)).toBeNull()
+  expect(sampleCall([])).toBeNull()
 })
 
 test('the arguments of the sample fit their validators', () => {
@@ -90,8 +109,8 @@ test('the arguments of the sample fit their validators', () => {
     return manifest(half, { arguments: Object.fromEntries(entries) })
   })
   for (const each of functions) {
-    const line = sampleCall(ROOT, [each])
-    const word = /^svc call [ab] '(.*)' --root '\/tmp\/a root'$/.exec(line ?? '')?.[1]
+    const line = sampleCommand(sampleCall([each])!, ROOT)
+    const word = /^svc call [ab] '(.*)' --root '\/tmp\/a root'$/.exec(line)?.[1]
     const text = (word ?? '').replaceAll("'\\''", "'")
     const values = plainToArguments(parseStrictJson(text), each.arguments)
     const type = { type: 'object', fields: each.arguments } as const

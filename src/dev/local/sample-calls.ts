@@ -1,7 +1,9 @@
-/** Makes a command line that an author can paste to call a first Function. */
+/** Makes command lines that an author can paste to call a first Function. */
 import { quoted } from '../../client/visible-text.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import type { Json } from '../../value/strict-json.ts'
+import { compilePlainDecoder } from '../../value/plain-json/decoding.ts'
+import { type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
 
 /** Kinds in the order of preference. Actions are last, since they may call other services. */
@@ -9,32 +11,68 @@ const KINDS = ['query', 'mutation', 'action'] as const
 /** Bound of the characters of sample arguments, so that the command is easy to paste. */
 const ARGUMENTS_LENGTH_MAX = 200
 
+/** A call of a Function, with arguments that were made up. */
+export interface SampleCall {
+  readonly definition: FunctionManifest
+  /** The arguments as plain JSON. */
+  readonly text: string
+}
+
 /**
- * Returns the command. Prefers Queries, and of one kind a Function without arguments. Returns null
- * if every public Function needs an identity, or arguments that cannot be made up, such as the ID
- * of a document.
+ * Returns the call. Prefers Queries, and of one kind a Function without arguments. Returns null if
+ * every public Function needs an identity, or arguments that cannot be made up, such as the ID of a
+ * document.
  */
-export function sampleCall(
-  rootPath: string,
-  functions: readonly FunctionManifest[],
-): string | null {
+export function sampleCall(functions: readonly FunctionManifest[]): SampleCall | null {
   const callable = functions
     .filter(
       ({ visibility, clients, auth }) =>
         visibility === 'public' && clients.length > 0 && (auth === 'none' || auth === 'optional'),
     )
-    .flatMap(({ name, kind, arguments: fields }) => {
-      const sample = sampleFields(fields)
+    .flatMap((definition) => {
+      const sample = sampleFields(definition.arguments)
       const text = sample === undefined ? null : JSON.stringify(sample)
-      return text === null || text.length > ARGUMENTS_LENGTH_MAX ? [] : [{ name, kind, text }]
+      return text === null || text.length > ARGUMENTS_LENGTH_MAX ? [] : [{ definition, text }]
     })
   const isBare = (each: (typeof callable)[number]): boolean => each.text === '{}'
-  const chosen = KINDS.map((wanted) => callable.filter(({ kind }) => kind === wanted))
+  const [chosen = null] = KINDS.map((wanted) =>
+    callable.filter((each) => each.definition.kind === wanted),
+  )
     .map((ofKind) => ofKind.find(isBare) ?? ofKind[0])
-    .find((each) => each !== undefined)
-  if (chosen === undefined) return null
-  const { name, text } = chosen
-  return `svc call ${name}${text === '{}' ? '' : ` ${quoted(text)}`} --root ${quoted(rootPath)}`
+    .filter((each) => each !== undefined)
+  return chosen
+}
+
+export function sampleCommand({ definition, text }: SampleCall, rootPath: string): string {
+  const given = text === '{}' ? '' : ` ${quoted(text)}`
+  return `svc call ${definition.name}${given} --root ${quoted(rootPath)}`
+}
+
+export interface CurlOptions {
+  /** Origin of the application API. */
+  readonly url: string
+  readonly target: string
+  readonly key: string
+}
+
+/** Returns null where the arguments have a place whose type the Function leaves open. */
+export function sampleCurl(
+  { definition: { name, arguments: fields }, text }: SampleCall,
+  { url, target, key }: CurlOptions,
+): string | null {
+  try {
+    compilePlainDecoder({ type: 'object', fields })(parseStrictJson(text), 'arguments')
+  } catch (error) {
+    if (error instanceof ValidationError) return null
+    throw error
+  }
+  const headers = [
+    'Content-Type: application/json',
+    `X-Service-Key: ${key}`,
+    `X-Service-Target: ${target}`,
+  ]
+  const options = headers.map((header) => `-H ${quoted(header)}`).join(' ')
+  return `curl -sS ${quoted(`${url}/v1/functions/${name}`)} ${options} -d ${quoted(text)}`
 }
 
 /** Returns plain JSON for the required fields; undefined if one of them cannot be made up. */

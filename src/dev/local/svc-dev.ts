@@ -28,7 +28,7 @@ import { openLocalListener } from './local-listener.ts'
 import { openLocalManagement } from './local-management.ts'
 import { toEvent } from './log-events.ts'
 import { networkAddresses } from './network-addresses.ts'
-import { sampleCall } from './sample-calls.ts'
+import { sampleCall, sampleCommand, sampleCurl } from './sample-calls.ts'
 import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
@@ -204,14 +204,17 @@ function ready(
   if (served !== null && allowsTargets(environment.product)) {
     targets.push(`workspace:${served.manifest.workspace}`)
   }
+  const sample = sampleCall(served?.manifest.functions ?? [])
+  const key = applicationKey.reveal()
   return {
     event: 'ready',
     url,
     networkUrls: [...networkUrls],
-    applicationKey: applicationKey.reveal(),
+    applicationKey: key,
     workspace: workspaceDirectory,
     targets,
     developmentKeyFile: given.developmentKeyFile,
-    try: sampleCall(rootPath, served?.manifest.functions ?? []),
+    try: sample === null ? null : sampleCommand(sample, rootPath),
+    curl: sample === null ? null : sampleCurl(sample, { url, target: targets[0]!, key }),
   }
 }

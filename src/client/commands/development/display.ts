@@ -161,6 +161,7 @@ function readyLines(
     ['Workspace', event.workspace],
   ]
   if (event.developmentKeyFile !== null) rows.push(['Dev key', event.developmentKeyFile])
+  if (event.curl !== null) rows.push(['Curl', event.curl])
   if (event.try !== null) rows.push(['Try', event.try])
   return [
     '',
