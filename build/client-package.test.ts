@@ -10,7 +10,7 @@ import { bundleEntry } from './embed-app-client.ts'
 import { clientPackage } from './release.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const BYTES_MAX = 12 * 1024
+const BYTES_MAX = 13 * 1024
 let project: string
 
 beforeAll(() => {
@@ -26,7 +26,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(project, { recursive: true, force: true }))
 
-test('the client without React is smaller than 12 KiB, minified and compressed', async () => {
+test('the client without React is smaller than 13 KiB, minified and compressed', async () => {
   const text = await bundleEntry(ROOT, 'browser.ts', true)
   expect(gzipSync(text, { level: 9 }).length).toBeLessThan(BYTES_MAX)
 })
