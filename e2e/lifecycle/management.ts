@@ -30,7 +30,6 @@ export class Management {
   readonly environmentId: string
   readonly #app: Application
   readonly #base: string
-  readonly #token: string
 
   constructor(app: Application) {
     const read = (path: string) =>
@@ -39,8 +38,12 @@ export class Management {
     this.#app = app
     this.environmentId = environmentId
     this.#base = `/v1/projects/${projectId}/environments/${environmentId}`
-    // It expires after ten minutes, which is longer than a run.
-    this.#token = read('config/credentials-v1.json').accessToken
+  }
+
+  /** The access token. It expires after ten minutes; each command of the client replaces it before. */
+  get #token(): string {
+    const path = join(this.#app.installation.directory, 'config/credentials-v1.json')
+    return JSON.parse(readFileSync(path, 'utf8')).accessToken
   }
 
   /**
