@@ -40,7 +40,7 @@ export class Management {
     this.#base = `/v1/projects/${projectId}/environments/${environmentId}`
   }
 
-  /** The access token. It expires after ten minutes; each command of the client replaces it before. */
+  /** The access token. It expires after ten minutes; commands of the client replace it before. */
   get #token(): string {
     const path = join(this.#app.installation.directory, 'config/credentials-v1.json')
     return JSON.parse(readFileSync(path, 'utf8')).accessToken

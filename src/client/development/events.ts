@@ -17,7 +17,7 @@ export type DevelopmentEvent =
       readonly developmentKeyFile: string | null
       /** A command line that calls a Function; null if the Workspace has none to call so. */
       readonly try: string | null
-      /** The same call by curl; null if its arguments have no plain form. */
+      /** A command line of curl for that call; null if its arguments have no plain form. */
       readonly curl: string | null
     }
   | {

@@ -71,8 +71,8 @@ test('the sample is a request of curl too, with the arguments as they are writte
 })
 
 test('there is no sample for curl if the Function leaves the type of an argument open', () => {
-  const any = fields({ value: v.any() })
-  expect(sampleCurl(sampleCall([manifest('a', { arguments: any })])!, CURL)).toBeNull()
+  const untyped = fields({ value: v.any() })
+  expect(sampleCurl(sampleCall([manifest('a', { arguments: untyped })])!, CURL)).toBeNull()
 })
 
 test('there is no sample command if arguments cannot be made up', () => {

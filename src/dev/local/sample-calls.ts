@@ -55,7 +55,7 @@ export interface CurlOptions {
   readonly key: string
 }
 
-/** Returns null where the arguments have a place whose type the Function leaves open. */
+/** Returns null if the arguments have a place whose type the Function leaves open. */
 export function sampleCurl(
   { definition: { name, arguments: fields }, text }: SampleCall,
   { url, target, key }: CurlOptions,
