@@ -10,7 +10,7 @@ import {
 } from './watched-target.ts'
 
 const BUDGET_MIB = 256
-const SLACK_MIB = 64
+const SLACK_MIB = 96
 const SLOWER_MAX = 3
 /** Tests beside this one delay calls as well, so the bound must hold for one of the attacks. */
 const ATTACKS = 3
