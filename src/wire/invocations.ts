@@ -4,6 +4,7 @@
  */
 import { FUNCTION_NAME } from '../value/manifest.ts'
 import { documented, idField, integer, TargetField, textUpTo, U64 } from './fields.ts'
+import { rule } from './rules.ts'
 import { type Infer, schema } from './schema.ts'
 
 /**
@@ -65,7 +66,11 @@ export const MutationAnswer = schema({ '...': Answer, metadata: MutationMetadata
 export const ActionAnswer = schema({ '...': Answer, metadata: ActionMetadata })
 
 /** Arguments in plain JSON. The Function decides the types (contract/wire.md, Plain calls). */
-export const PlainArguments = schema('object')
+export const PlainArguments = schema([
+  'object',
+  ':',
+  rule('an object', (value: object) => !Array.isArray(value)),
+])
 
 const PlainResponse = schema({
   version: '1',
