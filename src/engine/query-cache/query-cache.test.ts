@@ -33,6 +33,17 @@ test('the least recently used results are evicted, an eighth at a time, and coun
   expect(cache.statistics).toMatchObject({ hits: 4, misses: 2 })
 })
 
+test('the longest response is cached, so that equal calls share its text', () => {
+  const cache = new QueryCache({
+    system: new TestSystem(),
+    configuration: new TestConfiguration(),
+  })
+  const resultText = 'x'.repeat(8 * 1024 * 1024 - 1_024)
+  const result = { resultText, hasRead: false, hasGrant: false, configuration: null }
+  for (let request = 0; request < 2; request++) cache.put('key', result, new ReadSet(), null)
+  expect(cache.get({ shared: 'key', perCaller: 'key' })?.resultText).toHaveLength(resultText.length)
+})
+
 test('compressed forms are charged to the bound, and kept as long as their result', () => {
   const system = new TestSystem()
   const cache = new QueryCache({ system, configuration: new TestConfiguration() })
@@ -52,7 +63,7 @@ test('compressed forms are charged to the bound, and kept as long as their resul
   expect(cache.statistics.characters).toBe(characters + 1_000)
   // A form that arrives twice is charged once, and one of too many bytes is not kept.
   compressed.keep('gzip', form(1_000))
-  compressed.keep('zstd', form(CHARACTERS_MAX / 8))
+  compressed.keep('zstd', form(CHARACTERS_MAX / 2))
   expect(cache.statistics.characters).toBe(characters + 1_000)
   expect(compressed.find('zstd')).toBeUndefined()
   // That compression does not shorten the text is kept too.

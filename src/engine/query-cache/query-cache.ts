@@ -44,8 +44,12 @@ export interface CacheKeys {
  * iteration skip the deleted entries at the front of the map, which costs more than the eviction.
  */
 const RETAINED_SHARE = 7 / 8
-/** Share of the bound that a result may take with its key, read set and compressed forms. */
-const ENTRY_SHARE_MAX = 1 / 8
+/**
+ * Share of the bound that a result may take with its key, read set and compressed forms. With the
+ * default target the longest response fits: a hundred callers of one that is not cached would have
+ * a hundred copies of it in memory.
+ */
+const ENTRY_SHARE_MAX = 1 / 2
 /** Shortest time between two moves of an entry to the end: a move costs as much as a lookup. */
 const MOVE_INTERVAL_MILLIS = 1_000
 
