@@ -27,7 +27,6 @@ import type { Logs } from '../product/logs/logs.ts'
 import { openProduct, type Product, schedulerHost, stopProduct } from '../product/product.ts'
 import { ServingHealth } from '../product/serving/serving-health.ts'
 import { runnerCommand } from '../runner/command.ts'
-import { preemptWhenWoken } from '../runner/kernel/wake-ups.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { MemorySettings } from '../settings/memory.ts'
 import type { ServerSettings } from '../settings/settings.ts'
@@ -217,7 +216,6 @@ function startPool(
   shared: Pick<RunnerPoolOptions, 'system' | 'log' | 'metrics' | 'memory'>,
   closing: ShutdownStack,
 ): Promise<RunnerPool> {
-  preemptWhenWoken()
   const pool = createRunnerPool({ ...shared, spawn: runnerSpawner(runnerCommand()) })
   closing.add(() => pool.close())
   const starting = pool.start({ sandbox }).then(() => pool)

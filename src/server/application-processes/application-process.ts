@@ -32,7 +32,6 @@ import { FunctionalTokens } from '../../product/functional-tokens/tokens.ts'
 import { SecretRedaction } from '../../product/logs/secret-redaction.ts'
 import { resolveTarget, unservedReason } from '../../product/serving/target-resolution.ts'
 import { runnerCommand } from '../../runner/command.ts'
-import { preemptWhenWoken } from '../../runner/kernel/wake-ups.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
 import { dieWithParent } from '../../runner/sandbox/privileges.ts'
 import { Cursors } from '../../storage/cursors.ts'
@@ -222,7 +221,6 @@ async function openParts(
   { root, configuration, store, channel }: PartSources,
 ): Promise<OpenParts> {
   const { system, log } = shared
-  preemptWhenWoken()
   const { plan: memory } = start
   const pool = createRunnerPool({ ...shared, memory, spawn: runnerSpawner(runnerCommand()) })
   const starting = pool.start({ sandbox: start.sandbox })
