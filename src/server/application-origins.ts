@@ -25,12 +25,12 @@ export interface ApplicationOptions
 /** The parts of an Environment that its application origin uses. */
 export type ServedEnvironment = Pick<
   OpenEnvironment,
-  'product' | 'engine' | 'files' | 'tokens' | 'log' | 'keyUsage'
+  'product' | 'engine' | 'files' | 'tokens' | 'log' | 'keyUsage' | 'memory'
 > &
   Pick<Gateway, 'rejections'>
 
 export function openApplication(
-  { product, engine, files, tokens, log, keyUsage, rejections }: ServedEnvironment,
+  { product, engine, files, tokens, log, keyUsage, memory, rejections }: ServedEnvironment,
   options: ApplicationOptions,
 ): ApplicationOrigin {
   const { system, transfers, counts, allowedOrigins, s3Host, metrics, realtime, traces } = options
@@ -49,8 +49,8 @@ export function openApplication(
     workspaces: product,
     traces: traces ?? null,
     envelopes: new QueryEnvelopes(),
-    plainForms: new PlainForms(),
-    functionDocuments: new FunctionDocuments(),
+    plainForms: new PlainForms(memory),
+    functionDocuments: new FunctionDocuments(memory),
     limits: applicationLimits(system, options.sharedLimits),
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),

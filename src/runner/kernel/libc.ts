@@ -1,4 +1,4 @@
-/** The calls of the C library that sandbox a runner; no other file makes native calls. */
+/** The calls of the C library that sandbox a runner; the only native calls of a runner on Linux. */
 import { dlopen, FFIType, type Pointer, ptr, read, toArrayBuffer } from 'bun:ffi'
 
 type Bytes = NodeJS.TypedArray | DataView

@@ -288,8 +288,8 @@ function gatewayOf(
     allowedOrigins: new Set(allowedOrigins),
     s3Host,
     envelopes: new QueryEnvelopes(),
-    plainForms: new PlainForms(),
-    functionDocuments: new FunctionDocuments(),
+    plainForms: new PlainForms(start.plan),
+    functionDocuments: new FunctionDocuments(start.plan),
     limits: applicationLimits(system, mapSharedMemory(start.limitsPath)),
     // The main process answers the requests that need these two.
     get files(): never {

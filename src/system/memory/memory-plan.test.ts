@@ -19,6 +19,8 @@ function bytesOf(plan: MemoryPlan): number {
   const caches =
     2 * plan.documentCharacters +
     2 * plan.resultCharacters +
+    2 * plan.plainCharacters +
+    2 * plan.describedCharacters +
     2 * plan.encodedCharacters +
     2 * plan.projectedCharacters +
     2 * plan.writeLogCharacters +
@@ -73,6 +75,8 @@ describe('a memory plan', () => {
     const rows = [
       ['text of the newest documents', inMib('documentCharacters')],
       ['results of Queries', inMib('resultCharacters')],
+      ['the same in plain JSON', inMib('plainCharacters')],
+      ['OpenAPI documents of Functions', inMib('describedCharacters')],
       ['documents as callers receive them, each Release', inMib('encodedCharacters')],
       ['documents as a Release sees them, where that differs', inMib('projectedCharacters')],
       ['documents that a runner process keeps', inMib('runnerCharacters')],

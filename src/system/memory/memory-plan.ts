@@ -20,6 +20,10 @@ export interface MemoryPlan {
   readonly documentCharacters: number
   /** Characters of cached results of Queries with their read sets. */
   readonly resultCharacters: number
+  /** Characters of cached results in plain JSON, with their tagged and compressed texts. */
+  readonly plainCharacters: number
+  /** Characters of the OpenAPI documents of Functions. */
+  readonly describedCharacters: number
   /** Characters of documents as callers receive them, of one Release. */
   readonly encodedCharacters: number
   /** Characters of documents as one Release sees them, where that differs from what is stored. */
@@ -72,6 +76,8 @@ export function divideMemory({ targetMib, cpus, processes = 1 }: PlanOptions): M
     processBytes: each,
     documentCharacters: share(32),
     resultCharacters: share(64),
+    plainCharacters: share(64),
+    describedCharacters: share(64),
     encodedCharacters: share(32),
     projectedCharacters: share(128),
     runnerCharacters: share(256),

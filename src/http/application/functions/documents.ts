@@ -5,6 +5,7 @@
 import { Fault } from '../../../errors/fault.ts'
 import { type CompressedForms, KeptForms } from '../../../system/compression.ts'
 import { sha256 } from '../../../system/digests.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../../system/memory/memory-plan.ts'
 import type { DeclaredErrorKind, FunctionManifest } from '../../../value/manifest.ts'
 import { TAGS } from '../../../value/plain-json/undecided.ts'
 import { TARGET } from '../../../value/targets.ts'
@@ -16,8 +17,6 @@ import { type JsonSchema, objectSchema, plainSchema } from './schemas.ts'
  * @limit Calls: characters of the OpenAPI document of the Functions of a Release
  */
 export const DOCUMENT_CHARACTERS_MAX = 16 * 1024 * 1024
-/** Most characters of the documents that are kept. */
-const KEPT_CHARACTERS_MAX = 32 * 1024 * 1024
 
 export interface FunctionsDocument {
   readonly text: string
@@ -36,7 +35,12 @@ interface Described {
 export class FunctionDocuments {
   /** The least recently used one comes first. */
   readonly #kept = new Map<string, FunctionsDocument>()
+  readonly #charactersMax: number
   #characters = 0
+
+  constructor({ describedCharacters }: Pick<MemoryPlan, 'describedCharacters'> = DEFAULT_PLAN) {
+    this.#charactersMax = describedCharacters
+  }
 
   /**
    * Returns the document of the Functions that the rights permit. `rights` names everything that
@@ -60,7 +64,7 @@ export class FunctionDocuments {
     this.#kept.set(key, document)
     this.#characters += text.length
     for (const [oldest, { text }] of this.#kept) {
-      if (this.#characters <= KEPT_CHARACTERS_MAX) break
+      if (this.#characters <= this.#charactersMax) break
       this.#kept.delete(oldest)
       this.#characters -= text.length
     }

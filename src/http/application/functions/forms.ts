@@ -5,6 +5,7 @@
  */
 import { Fault } from '../../../errors/fault.ts'
 import { CONTENT_CODINGS, type CompressedForms, KeptForms } from '../../../system/compression.ts'
+import { DEFAULT_PLAN, type MemoryPlan } from '../../../system/memory/memory-plan.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
 import { flatText } from '../../../value/memory/flat-text.ts'
 import { compilePlainDecoder } from '../../../value/plain-json/decoding.ts'
@@ -12,9 +13,6 @@ import { compilePlainEncoder, type IntegerForm } from '../../../value/plain-json
 import type { Json } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import type { ValueObject } from '../../../value/values.ts'
-
-/** Most characters of results and their plain texts, also compressed, that are kept. */
-const KEPT_CHARACTERS_MAX = 16 * 1024 * 1024
 
 /** The plain text of a result that a cache holds, with its compressed forms. */
 interface KeptText {
@@ -34,7 +32,12 @@ export class PlainForms {
   readonly #forms = new WeakMap<FunctionManifest, Form>()
   /** The maps of `kept` that have texts. */
   readonly #filled = new Set<Map<string, KeptText>>()
+  readonly #charactersMax: number
   #characters = 0
+
+  constructor({ plainCharacters }: Pick<MemoryPlan, 'plainCharacters'> = DEFAULT_PLAN) {
+    this.#charactersMax = plainCharacters
+  }
 
   /** Reads arguments. Throws ARGUMENTS_INVALID. */
   read(definition: FunctionManifest, json: Json): ValueObject {
@@ -61,7 +64,8 @@ export class PlainForms {
     const text = flatText(this.write(definition, tagged, integers))
     // Of each content coding there is a form, which is shorter than the text.
     const characters = tagged.length + text.length * (1 + CONTENT_CODINGS.length)
-    if (this.#characters + characters > KEPT_CHARACTERS_MAX) {
+    if (characters > this.#charactersMax) return { text, forms: new KeptForms() }
+    if (this.#characters + characters > this.#charactersMax) {
       for (const texts of this.#filled) texts.clear()
       this.#filled.clear()
       this.#characters = 0
