@@ -154,7 +154,10 @@ await steadily(SUBSCRIPTIONS_PER_SECOND, count, (index) => {
   const id = `s${Math.floor(index / sockets.length)}`
   subscribe(sockets[index % sockets.length]!, `${index}`, id)
 })
-if (task.isReading) while (counts.states + sum(Object.values(errors)) < count) await tick()
+const isAnswered = () => counts.states + sum(Object.values(errors)) >= count
+// A connection that the server has closed has no further answers.
+const isOpen = () => sockets.every(({ destroyed }) => !destroyed)
+if (task.isReading) while (!isAnswered() && isOpen()) await tick()
 if (task.pings > 0) {
   process.stderr.write(PINGING)
   await steadily(PINGS_PER_SECOND, task.pings, (index) => {

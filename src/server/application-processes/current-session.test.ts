@@ -2,7 +2,8 @@ import { expect, test } from 'vitest'
 import type { Socket, SocketSession } from '../../http/application/sockets.ts'
 import { MemoryBudget } from '../../system/memory/memory-budget.ts'
 import { textBytes } from '../../system/memory/memory-bytes.ts'
-import { CurrentSession, WAITING_MESSAGES_MAX } from './current-session.ts'
+import { REALTIME_SUBSCRIPTIONS_MAX } from '../../wire/realtime.ts'
+import { CurrentSession } from './current-session.ts'
 
 const MIB = 1024 * 1024
 const holder = { credential: null, peer: '192.0.2.1' }
@@ -74,15 +75,26 @@ test('messages wait until the process has followed, keep their order and are cha
   expect(received.at(-1)).toBe('five')
 })
 
-test('a connection with more messages that wait than the bound is cut', async () => {
+test('a client may subscribe to everything at once while the process follows', async () => {
   const { session, following, received, ends } = open()
   following.lag()
-  for (let i = 0; i < WAITING_MESSAGES_MAX; i++) session.message(String(i))
+  for (let i = 0; i < REALTIME_SUBSCRIPTIONS_MAX; i++) session.message(String(i))
+  expect(ends).toEqual([])
+  await following.follow()
+  expect(received).toHaveLength(REALTIME_SUBSCRIPTIONS_MAX)
+})
+
+test('a connection with more characters that wait than the bound is cut', async () => {
+  const { session, following, received, ends } = open(new MemoryBudget(1024 * MIB))
+  following.lag()
+  // One of them is processed, and the others wait.
+  const messages = Math.ceil((4 * MIB) / 60_000) + 1
+  for (let i = 0; i < messages; i++) session.message('x'.repeat(60_000))
   expect(ends).toEqual([])
   session.message('one more')
   expect(ends).toEqual(['cut'])
   await following.follow()
-  expect(received).toHaveLength(WAITING_MESSAGES_MAX)
+  expect(received).toHaveLength(messages)
 })
 
 test('a connection is cut when its messages exceed the share of its address', async () => {

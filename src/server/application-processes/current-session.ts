@@ -1,26 +1,17 @@
 /** The messages of one Realtime connection, each passed on once the process has followed. */
+import { IncomingMessages } from '../../http/application/realtime/incoming-messages.ts'
 import type { Socket, SocketSession } from '../../http/application/sockets.ts'
 import type { MemoryShare } from '../../system/memory/memory-budget.ts'
-import { textBytes } from '../../system/memory/memory-bytes.ts'
 import type { Follower } from './follower.ts'
 
 /**
- * Messages of one connection that wait, of 64 KiB at most each. A wait lasts as long as a message
- * from the main process, so that only a peer that floods has more.
- */
-export const WAITING_MESSAGES_MAX = 16
-
-/**
- * Passes messages on in their order, each once the process is current. A connection is cut if too
- * many of its messages wait, or more than the memory of unfinished requests has room for.
+ * Passes messages on in their order, each once the process is current. Messages that wait have the
+ * bounds of those that the session itself lets wait; a connection beyond them is cut.
  */
 export class CurrentSession implements SocketSession {
   readonly #session: SocketSession
   readonly #follower: Pick<Follower, 'isCurrent' | 'current'>
-  readonly #memory: MemoryShare
-  /** The last message that waits; null if none does. */
-  #waiting: Promise<void> | null = null
-  #waitingCount = 0
+  readonly #waiting: IncomingMessages
   #socket: Socket | null = null
   #isClosed = false
 
@@ -31,7 +22,10 @@ export class CurrentSession implements SocketSession {
   ) {
     this.#session = session
     this.#follower = follower
-    this.#memory = memory
+    this.#waiting = new IncomingMessages(memory, async (text) => {
+      await follower.current()
+      if (!this.#isClosed) session.message(text)
+    })
   }
 
   opened(socket: Socket): void {
@@ -40,27 +34,8 @@ export class CurrentSession implements SocketSession {
   }
 
   message(text: string | null): void {
-    if (this.#waiting === null && this.#follower.isCurrent) {
-      this.#session.message(text)
-      return
-    }
-    const hasRoom = this.#waitingCount < WAITING_MESSAGES_MAX
-    const memory = hasRoom ? this.#memory.reserve(text === null ? 0 : textBytes(text)) : null
-    if (memory === null) {
-      this.#socket?.cut()
-      return
-    }
-    this.#waitingCount += 1
-    const before = this.#waiting ?? Promise.resolve()
-    const waiting = before
-      .then(() => this.#follower.current())
-      .then(() => {
-        memory.release()
-        this.#waitingCount -= 1
-        if (this.#waiting === waiting) this.#waiting = null
-        if (!this.#isClosed) this.#session.message(text)
-      })
-    this.#waiting = waiting
+    if (this.#waiting.isIdle && this.#follower.isCurrent) this.#session.message(text)
+    else if (this.#waiting.add(text) !== null) this.#socket?.cut()
   }
 
   heard(): void {
@@ -73,6 +48,7 @@ export class CurrentSession implements SocketSession {
 
   closed(code: number): void {
     this.#isClosed = true
+    this.#waiting.clear()
     this.#session.closed(code)
   }
 }

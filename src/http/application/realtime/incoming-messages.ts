@@ -36,6 +36,11 @@ export class IncomingMessages {
     this.#handle = handle
   }
 
+  /** True if no message is processed or waits. */
+  get isIdle(): boolean {
+    return !this.#isProcessing
+  }
+
   /** Returns the bound that the message would exceed, otherwise null. */
   add(text: string | null): Exceeded | null {
     if (this.#waiting.length >= WAITING_MAX || this.#waitingCharacters > WAITING_CHARACTERS_MAX) {
