@@ -161,6 +161,7 @@ export class TestEngine implements ReleaseEngine {
   markServed: ReleaseEngine['markServed'] = (releases) => {
     this.served = releases
   }
+  trim: ReleaseEngine['trim'] = () => undefined
   retainOnly: ReleaseEngine['retainOnly'] = async () => 0
   /** Unfinished scheduled work of any Release. */
   pendingWork: number | null = 0

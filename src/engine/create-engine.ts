@@ -99,7 +99,11 @@ export function createEngine(options: EngineOptions): Engine {
       await preparations.prepare(release)
       await pool.warm(release, rolesOf(release))
     },
-    markServed: (releases) => pool.markServed(releases),
+    markServed: (releases) => {
+      pool.markServed(releases)
+      preparations.markServed(releases)
+    },
+    trim: () => preparations.trim(),
     retainOnly: (live, onDrained) => {
       const retained = inFlight.retainOnly(live, onDrained)
       pool.retainOnly(retained)

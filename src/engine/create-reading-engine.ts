@@ -38,6 +38,8 @@ export interface ReadingEngine extends CallEngine {
   isWarm(release: Release): boolean
   /** Tells which Releases are served: the processes of others end. */
   markServed(releases: ReadonlySet<ReleaseId>): void
+  /** Evicts what was prepared for Releases that are not served. A call prepares them again. */
+  trim(): void
   warm(release: Release): Promise<void>
   /**
    * Stops the runners of all other Releases without calls in flight and evicts what was prepared
@@ -104,7 +106,11 @@ export function createReadingEngine(options: ReadingEngineOptions): ReadingEngin
       cache.invalidate(writes)
       subscriptions.onCommit(writes)
     },
-    markServed: (releases) => pool.markServed(releases),
+    markServed: (releases) => {
+      pool.markServed(releases)
+      preparations.markServed(releases)
+    },
+    trim: () => preparations.trim(),
     isWarm: ({ releaseId }) =>
       preparations.find(releaseId) !== null && pool.isWarm(releaseId, ['transactions']),
     warm: async (release) => {

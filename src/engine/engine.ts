@@ -71,6 +71,8 @@ export interface Engine extends CallEngine {
   warm(release: Release): Promise<void>
   /** Names the Releases that Channels and policies serve. Idle runners of others end. */
   markServed(releases: ReadonlySet<ReleaseId>): void
+  /** Evicts what was prepared for Releases that are not served. A call prepares them again. */
+  trim(): void
   /**
    * Stops the runners of all other Releases without calls in flight, evicts what was prepared for
    * them and drops the indexes that no remaining Release declares. Returns the number of dropped

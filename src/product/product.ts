@@ -32,6 +32,7 @@ export type ReleaseEngine = Pick<
   | 'isWarm'
   | 'warm'
   | 'markServed'
+  | 'trim'
   | 'retainOnly'
   | 'whenIdle'
 > & {

@@ -134,7 +134,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const pool = await starting
   const networks = configuration.product?.actionNetworks ?? []
   const outbound = { allowedNetworks: networks.map(({ range }) => range) }
-  closing.add(keepMemory(memory, { pool, store, system, metrics }))
   const cursors = new Cursors(root.keyring)
   const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
   const traced = { traces: options.traces, documentSystem }
@@ -166,6 +165,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const onServed = processes === null ? undefined : processes.servedChanged.bind(processes)
   const product = openProduct({ system, log, root, engine: served, onServed, ...rules })
   closing.add(() => stopProduct(product))
+  const trimReleases = () => product.serving.trim()
+  closing.add(keepMemory(memory, { pool, store, trimReleases, system, metrics }))
   const objects = new ConsoleObjects({ root, files, heldAudits: product.heldAudits })
   await product.heldAudits.resolve(
     async (id) => (await engine.administration.isCommitted(id)) || objects.isCommitted(id),

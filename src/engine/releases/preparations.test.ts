@@ -70,6 +70,18 @@ describe('a Release', () => {
     expect((await preparations.prepare(unused)).release).toBe(unused)
   })
 
+  test('what is not served is dropped when memory is returned, once that is known', async () => {
+    const { preparations } = stubbed()
+    const [served, other] = [newRelease(), newRelease()]
+    for (const release of [served, other]) await preparations.prepare(release)
+    preparations.trim()
+    expect(preparations.find(other.releaseId)?.release).toBe(other)
+    preparations.markServed(new Set([served.releaseId]))
+    preparations.trim()
+    expect(preparations.find(served.releaseId)?.release).toBe(served)
+    expect(preparations.find(other.releaseId)).toBeNull()
+  })
+
   test('a Release has its indexes built although commits never pause', async () => {
     const { preparations, store, committer } = await stored()
     const commit = store.commit.bind(store)

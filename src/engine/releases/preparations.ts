@@ -36,6 +36,8 @@ export class Preparations {
   >()
   #prepared = new Map<ReleaseId, PreparedRelease>()
   #previousGeneration = new Map<ReleaseId, PreparedRelease>()
+  /** Null until it is known what is served. */
+  #served: ReadonlySet<ReleaseId> | null = null
 
   constructor(
     store: DocumentStore,
@@ -91,6 +93,16 @@ export class Preparations {
       .filter((index) => !declared.has(definitionKey(index)))
     for (const { id } of undeclared) await this.#store.dropIndex(id)
     return undeclared.length
+  }
+
+  /** Names the Releases that are served. */
+  markServed(releases: ReadonlySet<ReleaseId>): void {
+    this.#served = releases
+  }
+
+  /** Evicts the Releases that are not served. Each has about a megabyte besides its code. */
+  trim(): void {
+    if (this.#served !== null) this.evictOthers(this.#served)
   }
 
   /** Evicts every other Release from the cache. */

@@ -60,6 +60,11 @@ export class ReleaseCache {
     this.#insert(release.releaseId, { release, bytes })
   }
 
+  /** Drops all other Releases. They are read again when they are called. */
+  retainOnly(releases: { has(id: ReleaseId): boolean }): void {
+    for (const id of this.#entries.keys()) if (!releases.has(id)) this.forget(id)
+  }
+
   /** Drops a Release after its retirement. */
   forget(id: ReleaseId): void {
     const entry = this.#entries.get(id)

@@ -37,7 +37,7 @@ interface ServingOptions {
   readonly log: Logger
   readonly control: ControlDatabase
   readonly releases: ReleaseCache
-  readonly engine: Pick<Engine, 'isWarm' | 'warm' | 'markServed'>
+  readonly engine: Pick<Engine, 'isWarm' | 'warm' | 'markServed' | 'trim'>
   /** Called after each change of what is served. */
   readonly onChange: () => void
   /**
@@ -177,6 +177,13 @@ export class Serving {
     const bound = [...this.#channels.values()].map((channel) => channel.peek())
     const weighted = this.observedPolicy?.releases.map(({ release }) => release) ?? []
     return new Set([...bound, ...weighted].flatMap((release) => release?.releaseId ?? []))
+  }
+
+  /** Drops what is in memory of Releases that are not served. A call of one reads it again. */
+  trim(): void {
+    const { engine, releases } = this.#options
+    engine.trim()
+    releases.retainOnly(this.servedReleases())
   }
 
   /**

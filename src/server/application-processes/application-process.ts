@@ -260,7 +260,8 @@ async function openParts(
     memory,
     writeUses: (uses) => channel.post({ kind: 'keyUses', uses }),
   })
-  const stopKeeping = keepMemory(memory, { pool, store, ...shared })
+  const trimReleases = () => product.serving.trim()
+  const stopKeeping = keepMemory(memory, { pool, store, trimReleases, ...shared })
   return { engine, product, tokens, stopKeeping }
 }
 

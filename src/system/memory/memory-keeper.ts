@@ -105,6 +105,8 @@ export class MemoryKeeper {
 export interface KeptParts {
   readonly pool: { pids(): readonly number[]; trim(withDocuments: boolean): void }
   readonly store: { trim(): void }
+  /** Drops what is in memory of Releases that are not served. */
+  readonly trimReleases: () => void
   readonly system: Pick<System, 'monotonicMillis'>
   readonly metrics: { addSource(read: () => MemoryMetrics): void }
 }
@@ -117,7 +119,7 @@ interface MemoryMetrics {
 /** Starts to return memory that this process does not need. Returns the function that stops it. */
 export function keepMemory(
   { processBytes: targetBytes }: MemoryPlan,
-  { pool, store, system, metrics }: KeptParts,
+  { pool, store, trimReleases, system, metrics }: KeptParts,
 ): () => void {
   const keeper = new MemoryKeeper({
     targetBytes,
@@ -129,7 +131,10 @@ export function keepMemory(
     },
     collect: (isIdle) => Bun.gc(isIdle),
     trimRunners: (withDocuments) => pool.trim(withDocuments),
-    dropCaches: () => store.trim(),
+    dropCaches: () => {
+      store.trim()
+      trimReleases()
+    },
   })
   metrics.addSource(() => ({
     memoryTargetBytes: targetBytes,
