@@ -5,11 +5,13 @@
 import { runInThisContext } from 'node:vm'
 import { Fault } from '../src/errors/fault.ts'
 import { type DefinedMigration, describeMigration } from '../src/runner/realm/migrations.ts'
+import { type DefinedRoute, describeRoute } from '../src/value/http/routes.ts'
 
 interface Defined {
   readonly schema: unknown
   readonly crons?: unknown
   readonly migrations?: unknown
+  readonly http?: unknown
   readonly modules: { readonly [name: string]: { readonly [name: string]: unknown } }
 }
 
@@ -35,7 +37,7 @@ export async function describeHere({ source }: { source: string }): Promise<unkn
   }
 }
 
-function describe({ schema, crons, migrations, modules }: Defined) {
+function describe({ schema, crons, migrations, http, modules }: Defined) {
   const { tables } = contentOf(schema, 'svc.schema')!
   const functions = Object.entries(modules).flatMap(([module, exports]) =>
     Object.entries(exports).flatMap(([name, value]) => {
@@ -59,6 +61,8 @@ function describe({ schema, crons, migrations, modules }: Defined) {
   }) as unknown as { migrations: DefinedMigration[]; requires: string[] }
   if (list.length > 0) Object.assign(json, { migrations: list.map(describeMigration).sort(byName) })
   if (requires.length > 0) Object.assign(json, { requires: [...requires].sort() })
+  const routes = (contentOf(http, 'svc.http') ?? []) as unknown as DefinedRoute[]
+  if (routes.length > 0) Object.assign(json, { http: routes.map(describeRoute).sort(byName) })
   return JSON.parse(JSON.stringify(json)) as unknown
 }
 

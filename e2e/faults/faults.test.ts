@@ -5,16 +5,16 @@
  * of lost replies of PostgreSQL in src/documents/postgres/lost-connections.test.ts, of the times of
  * scheduled work in src/engine/scheduling, and of slow clients in slow-peers.test.ts.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OwnCluster, ownCluster } from '../../testing/databases/cluster.ts'
 import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import { type PostgresProxy, postgresProxy } from '../../testing/databases/postgres-proxy.ts'
 import { type Application, application, createKey } from '../application.ts'
 import { writeEntries } from '../restarts/entries.ts'
-import { findRunners, runnerTicks } from '../serializability/faults.ts'
+import { findRunners } from '../serializability/faults.ts'
 import { Clock } from './clock.ts'
 import { Disk } from './disk.ts'
 import { type Fault, FaultRun, WHOLE } from './faults.ts'
@@ -178,19 +178,15 @@ describe('with documents in the Product root', () => {
   })
 
   /** Resolves with a runner that executes calls: another one may wait for a Release. */
-  function findBusyRunner(): Promise<number> {
-    const before = new Map<number, number>()
-    return vi.waitFor(
-      () => {
-        // A spare runner ends and another one starts at any time.
-        for (const [pid, ticks] of runnerTicks(app)) {
-          if (ticks > (before.get(pid) ?? ticks)) return pid
-          before.set(pid, ticks)
-        }
-        throw new Error('no runner executes calls')
-      },
-      { timeout: 60_000 },
-    )
+  async function findBusyRunner(): Promise<number> {
+    const ticks = (pid: number) => {
+      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[11])
+    }
+    const before = new Map(findRunners(app).map((pid) => [pid, ticks(pid)]))
+    const busy = () => [...before].find(([pid, begun]) => ticks(pid) > begun)?.[0] ?? null
+    await expect.poll(busy, { timeout: 60_000 }).not.toBeNull()
+    return busy()!
   }
 
   test('no acknowledged Mutation is lost in any of these faults', () => faults.end())

@@ -114,25 +114,23 @@ async function writes(app: Application, probe: Invocation): Promise<boolean> {
 
 /** Returns the runners of this installation's server, those with the most CPU time first. */
 export function findRunners(app: Application): number[] {
-  return [...runnerTicks(app)].sort(([, a], [, b]) => b - a).map(([pid]) => pid)
-}
-
-/** Returns the CPU time of each runner of this installation's server, by PID. */
-export function runnerTicks(app: Application): Map<number, number> {
   const directory = join(app.installation.directory, 'run')
-  const runners = new Map<number, number>()
-  for (const pid of readdirSync('/proc')) {
-    if (!/^\d+$/.test(pid)) continue
-    try {
-      if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('svc-runner')) continue
-      const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-      const parent = /^PPid:\t(\d+)$/m.exec(status)?.[1]
-      if (readlinkSync(`/proc/${parent}/cwd`) === directory) runners.set(Number(pid), cpuTicks(pid))
-    } catch {
-      // The process has ended in the meantime.
-    }
-  }
-  return runners
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        if (!readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('svc-runner')) return []
+        const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+        const parent = /^PPid:\t(\d+)$/m.exec(status)?.[1]
+        const isOwn = readlinkSync(`/proc/${parent}/cwd`) === directory
+        return isOwn ? [{ pid: Number(pid), cpu: cpuTicks(pid) }] : []
+      } catch {
+        // The process has ended in the meantime.
+        return []
+      }
+    })
+    .sort((a, b) => b.cpu - a.cpu)
+    .map(({ pid }) => pid)
 }
 
 /** Returns the CPU time of a process. A standby runner has used the least. */

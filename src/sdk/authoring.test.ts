@@ -48,6 +48,7 @@ test('every validator is plain data that a manifest accepts', () => {
     uploadGrant: v.uploadGrant(),
     downloadGrant: v.downloadGrant(),
     downloadUrl: v.downloadUrl(),
+    httpDelivery: v.httpDelivery(),
   }
   for (const validator of Object.values(validators)) {
     const json = jsonOf(validator)

@@ -14,6 +14,8 @@ export {
   query,
   requireExports as __requireExports,
 } from './functions.ts'
+export { hook, httpRoutes } from './http-routes.ts'
 export { migration, readMigrations as __readMigrations } from './migrations.ts'
 export { defineSchema, table } from './schemas.ts'
+export { signature } from './signatures.ts'
 export { v } from './validators.ts'

@@ -16,11 +16,10 @@ import {
   quotedList,
   rejectUnknownOptions,
 } from './definition-errors.ts'
+import { referencedFunction } from './function-references.ts'
 import { kindOf } from './validators.ts'
 
 const CRONS = Symbol.for('svc.crons')
-const REFERENCE = Symbol.for('svc.reference')
-const FUNCTION = Symbol.for('svc.function')
 const OPTIONS = ['schedule', 'timeZone', 'every', 'function', 'arguments', 'overlap']
 
 /** The part of a Cron that the runner reads. The runner encodes the arguments. */
@@ -71,7 +70,10 @@ function contentOf(name: string, cron: unknown): CronContent {
   return {
     name,
     ...timesOf(cron, owner),
-    function: nameOf(cron.function, owner),
+    function: referencedFunction(cron.function, {
+      option: `${owner} function`,
+      example: 'internal.digest.send',
+    }),
     arguments: cron.arguments ?? {},
     overlap,
   }
@@ -120,19 +122,5 @@ function intervalOf(every: unknown, timeZone: unknown, owner: string): Times {
   throw new DefinitionError(
     `${owner} every is not an interval from 1 second to 10 years`,
     'Write an object of units, such as { minutes: 10 }',
-  )
-}
-
-/** Returns the name of the Function of a reference. */
-function nameOf(reference: unknown, owner: string): string {
-  const marked = (reference ?? {}) as Readonly<Record<string | symbol, unknown>>
-  const path = marked[REFERENCE]
-  if (typeof path === 'string') return path
-  if (typeof marked.name === 'string' && typeof marked.kind === 'string') return marked.name
-  throw new DefinitionError(
-    marked[FUNCTION] === undefined
-      ? `${owner} function is ${kindOf(reference)}`
-      : `${owner} function is the Function itself`,
-    'Use its reference of "_generated/api", such as internal.digest.send',
   )
 }

@@ -201,6 +201,8 @@ export declare const v: {
   downloadGrant(): Validator<DownloadGrant>
   /** The signed URL that `ctx.storage.createDownloadUrl` makes, for `returns`. */
   downloadUrl(): Validator<DownloadUrl>
+  /** A request of another service, for the argument `delivery` of the handler of a hook. */
+  httpDelivery(): Validator<HttpDelivery>
 }
 
 type InferFields<F extends Fields> = Flatten<
@@ -225,6 +227,9 @@ type Flatten<T> = { [Key in keyof T]: T[Key] }
 // ---------------------------------------------------------------- Schema
 
 declare const cronTypes: unique symbol
+declare const httpTypes: unique symbol
+declare const hookTypes: unique symbol
+declare const signatureTypes: unique symbol
 declare const migrationTypes: unique symbol
 declare const tableTypes: unique symbol
 declare const schemaTypes: unique symbol
@@ -583,6 +588,135 @@ export declare function cronJobs<Crons>(
     readonly [Name in keyof Crons]: Cron<Crons[Name]>
   },
 ): CronsDefinition
+
+/** A request of another service, as the handler of a hook gets it. */
+export interface HttpDelivery {
+  /** The ID of the scheduled work that handles it, which `svc scheduled list` shows. */
+  id: string
+  /** Microseconds since the Unix epoch. */
+  receivedAt: bigint
+  /** The method in upper case, such as "POST". */
+  method: string
+  /** The path below the mount, as it was sent: "/stripe". */
+  path: string
+  /**
+   * Headers by name in lower case: `content-type`, those in which the service names the event, and
+   * those that `headers` of the hook lists.
+   */
+  headers: { [name: string]: string }
+  /** The first value of each parameter. */
+  query: { [name: string]: string }
+  /** The bytes that were signed. */
+  body: Uint8Array
+  /**
+   * The body as JSON, in which every number is a `number`; absent where its content type is not
+   * JSON, or where it cannot be a value. Narrow its type before use, as that of every input.
+   */
+  json?: unknown
+}
+
+/** A verification of requests, made with `signature`. */
+export interface Signature {
+  readonly [signatureTypes]: true
+}
+
+interface SignatureSecret {
+  /**
+   * The name of a secret of the Environment, such as "STRIPE_WEBHOOK"; the server alone reads it.
+   * While one secret replaces another, its value may be both, separated by white space.
+   */
+  secret: string
+}
+
+interface SignatureTolerance {
+  /** Seconds by which the signed time may differ, 1 to 3,600; 300 by default. */
+  toleranceSeconds?: number
+}
+
+/** The ways in which services sign what they send. The server verifies the bytes as received. */
+export declare const signature: {
+  /** Standard Webhooks, as Svix, Resend, Clerk, Supabase and others send them. */
+  standardWebhooks(options: SignatureSecret & SignatureTolerance): Signature
+  /** The header `Stripe-Signature`. */
+  stripe(options: SignatureSecret & SignatureTolerance): Signature
+  /** The header `X-Hub-Signature-256` of GitHub. */
+  github(options: SignatureSecret): Signature
+  /** The header `X-Slack-Signature`. */
+  slack(options: SignatureSecret & SignatureTolerance): Signature
+  /** The header `X-Twilio-Signature`, over the `publicUrl` of the mount and the parameters. */
+  twilio(options: SignatureSecret): Signature
+  /** An HMAC of the body or, with `timestampHeader`, of the time, a full stop and the body. */
+  hmac(
+    options: SignatureSecret &
+      SignatureTolerance & {
+        /** The header with the digest. */
+        header: string
+        algorithm: 'sha1' | 'sha256' | 'sha512'
+        encoding: 'base64' | 'hex'
+        /** The text before the digest, such as "sha256=". */
+        prefix?: string
+        /** The header with the Unix time in seconds. */
+        timestampHeader?: string
+      },
+  ): Signature
+  /** A bearer token of a JWT provider of kind "service". It does not cover the body. */
+  jwt(options: {
+    /** The issuer of the provider. */
+    issuer: string
+    /** The exact subject; any by default. */
+    subject?: string
+  }): Signature
+}
+
+/** An inbox, made with `hook`. */
+export interface Hook {
+  readonly [hookTypes]: true
+}
+
+/**
+ * Declares an inbox: a request that `verify` accepts is stored, answered with 202, and handled by
+ * the Function as scheduled work. However often the service sends an event, a Mutation handles it
+ * exactly once, and an Action at most once unless it declares `retry`.
+ */
+export declare function hook(definition: {
+  /** The path below the mount: "/stripe", or with parameters "/shops/:shop". */
+  path: string
+  /** ["POST"] by default. */
+  methods?: readonly ('DELETE' | 'GET' | 'PATCH' | 'POST' | 'PUT')[]
+  /** Longest body, at most 524,288 bytes; 262,144 by default. */
+  maximumBytes?: number
+  /** Further headers that `delivery.headers` has, in lower case. */
+  headers?: readonly string[]
+  /** The verification; "none" accepts requests of everybody who knows the URL. */
+  verify: Signature | 'none'
+  /**
+   * Returns the ID of the event, a text of 1 to 256 characters: deliveries with the same one are
+   * handled once. It runs before the delivery is stored, has no `ctx`, and must return the same for
+   * each repeat. Without it, deliveries with the same body are the same event.
+   */
+  once?: (delivery: Omit<HttpDelivery, 'id' | 'receivedAt'>) => string
+  /** An internal Mutation or Action whose arguments are `{ delivery: v.httpDelivery() }`. */
+  handler: FunctionReference<'mutation' | 'action', { delivery: HttpDelivery }, unknown>
+}): Hook
+
+export interface HttpDefinition {
+  readonly [httpTypes]: true
+}
+
+/**
+ * Declares by name the requests of other services that this Workspace handles. It is the default
+ * export of `http.ts`. An operator mounts it with `svc http mount`:
+ *
+ *     export default httpRoutes({
+ *       stripe: hook({
+ *         path: '/stripe',
+ *         verify: signature.stripe({ secret: 'STRIPE_WEBHOOK' }),
+ *         once: (delivery) => (delivery.json as { id: string }).id,
+ *         handler: internal.payments.onEvent,
+ *       }),
+ *     })
+ */
+export declare function httpRoutes(routes: { readonly [name: string]: Hook }): HttpDefinition
 
 /**
  * A stored document as a migration finds it: it may still lack what the schema requires, so each

@@ -1,5 +1,6 @@
 /** The builders of `v`. Each makes one validator as plain data (value/validators.ts). */
 import { FILES_TABLE } from '../value/files/files.ts'
+import { HTTP_DELIVERY } from '../value/http/deliveries.ts'
 import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
 import { parsePattern } from '../value/patterns/syntax.ts'
@@ -326,6 +327,7 @@ const BUILDERS = Object.freeze({
   uploadGrant: () => objectValidator(UPLOAD_GRANT),
   downloadGrant: () => objectValidator(DOWNLOAD_GRANT),
   downloadUrl: () => objectValidator(DOWNLOAD_URL),
+  httpDelivery: () => define(HTTP_DELIVERY),
 })
 
 /** Adds an error for unknown builders, since "v.number is not a function" names no fix. */

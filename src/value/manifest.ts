@@ -10,6 +10,7 @@ import {
   PART_DOCUMENTS,
   UPLOAD_DOCUMENTS,
 } from './files/files.ts'
+import type { HttpRouteManifest } from './http/routes.ts'
 import type { AuthMode } from './identities.ts'
 import type { ProjectId } from './ids.ts'
 import { MIGRATION_DOCUMENTS } from './migrations/migrations.ts'
@@ -127,6 +128,8 @@ export interface WorkspaceDescription {
    * bound. Sorted; absent where there are none.
    */
   readonly requires?: readonly string[]
+  /** Routes for requests of other services, sorted by name; absent where there are none. */
+  readonly http?: readonly HttpRouteManifest[]
 }
 
 export interface WorkspaceManifest extends WorkspaceDescription {

@@ -20,6 +20,7 @@ async function rejectionOf(text: string): Promise<string | undefined> {
     clients: [],
     hasCrons: false,
     hasMigrations: false,
+    hasHttp: false,
   })
   const error = await bundling.catch((thrown: unknown) => thrown)
   return (error as { detail?: string }).detail

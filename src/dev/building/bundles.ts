@@ -10,6 +10,7 @@ import { SDK_TEXTS } from '../../sdk/embedded.generated.ts'
 import { fileProblem, type Problem, workspaceFault } from '../workspace/problems.ts'
 import {
   CRONS_FILE,
+  HTTP_FILE,
   MIGRATIONS_FILE,
   SCHEMA_FILE,
   type WorkspaceFiles,
@@ -150,6 +151,7 @@ const NO_SCHEMA = [
 ].join(' ')
 
 const NO_CRONS = `The default export of ${CRONS_FILE} must be cronJobs({ ... }).`
+const NO_HTTP = `The default export of ${HTTP_FILE} must be httpRoutes({ ... }).`
 
 function requireMark(name: string, message: string): string[] {
   return [
@@ -167,9 +169,11 @@ function schemaCheckText({ directory }: WorkspaceFiles): string {
   return [`import schema from ${path}`, ...requireMark('schema', NO_SCHEMA)].join('\n')
 }
 
-function entryText({ directory, modules, hasCrons, hasMigrations }: WorkspaceFiles): string {
+function entryText({ directory, modules, ...files }: WorkspaceFiles): string {
   const path = (file: string) => JSON.stringify(resolve(directory, file))
-  const defined = `${hasCrons ? 'crons, ' : ''}${hasMigrations ? 'migrations, ' : ''}`
+  const { hasCrons, hasMigrations, hasHttp } = files
+  const extra = { crons: hasCrons, migrations: hasMigrations, http: hasHttp }
+  const defined = Object.entries(extra).map(([name, exists]) => (exists ? `${name}, ` : ''))
   return [
     `import { __readMigrations, __requireExports } from '${SDK}'`,
     `import schema from ${path(SCHEMA_FILE)}`,
@@ -181,8 +185,10 @@ function entryText({ directory, modules, hasCrons, hasMigrations }: WorkspaceFil
     ...modules.map(({ file }, i) => `import * as m${i} from ${path(file)}`),
     ...(hasCrons ? [`import crons from ${path(CRONS_FILE)}`] : []),
     ...(hasCrons ? requireMark('crons', NO_CRONS) : []),
+    ...(hasHttp ? [`import http from ${path(HTTP_FILE)}`] : []),
+    ...(hasHttp ? requireMark('http', NO_HTTP) : []),
     `__requireExports([${modules.map((_, i) => `m${i}`).join()}])`,
-    `__svc.define({ schema, ${defined}modules: {`,
+    `__svc.define({ schema, ${defined.join('')}modules: {`,
     ...modules.map(({ name }, i) => `${JSON.stringify(name)}: m${i},`),
     `} })`,
   ].join('\n')
@@ -235,7 +241,8 @@ function buildProblem(log: BuildMessage | ResolveMessage, files: WorkspaceFiles)
 /** Attributes a failure of the generated entry to the files that it imports. */
 function ownerOfVirtual(message: string): string {
   return (
-    [SCHEMA_FILE, CRONS_FILE, MIGRATIONS_FILE].find((file) => message.includes(file)) ?? 'functions'
+    [SCHEMA_FILE, CRONS_FILE, MIGRATIONS_FILE, HTTP_FILE].find((file) => message.includes(file)) ??
+    'functions'
   )
 }
 
@@ -263,6 +270,10 @@ function explain(
     if (missing[2] === 'default' && file === CRONS_FILE) {
       const fix = 'Write: export default cronJobs({ ... })'
       return { message: 'The Crons are not exported.', fix }
+    }
+    if (missing[2] === 'default' && file === HTTP_FILE) {
+      const fix = 'Write: export default httpRoutes({ ... })'
+      return { message: 'The routes are not exported.', fix }
     }
     const fix = file === SDK ? 'Check the spelling.' : `Export it there, or check the spelling.`
     return { message: `"${file}" exports no "${missing[2]}".`, fix }

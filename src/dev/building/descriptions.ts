@@ -9,6 +9,7 @@ import { functionPath } from '../codegen/codegen.ts'
 import { fileProblem, type Problem } from '../workspace/problems.ts'
 import {
   CRONS_FILE,
+  HTTP_FILE,
   MIGRATIONS_FILE,
   SCHEMA_FILE,
   type WorkspaceFiles,
@@ -132,6 +133,7 @@ function lineOf(file: string, form: RegExp, { directory }: WorkspaceFiles): numb
 
 const FILES_OF: Readonly<Record<string, string>> = {
   crons: CRONS_FILE,
+  http: HTTP_FILE,
   migrations: MIGRATIONS_FILE,
 }
 
@@ -141,7 +143,7 @@ export function describeValidationError(
   described: unknown,
   files: WorkspaceFiles,
 ): Problem {
-  const match = /^\$\.(functions|tables|crons|migrations)\[(\d+)\]\.?(.*)$/.exec(path)
+  const match = /^\$\.(functions|tables|crons|migrations|http)\[(\d+)\]\.?(.*)$/.exec(path)
   const list = (
     described as Partial<Record<string, readonly { readonly name?: unknown }[]>> | null
   )?.[match?.[1] ?? '']

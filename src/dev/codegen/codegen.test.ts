@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CRON_MISTAKES } from '../../../testing/typed-functions/cron-mistakes.ts'
 import { EVOLUTION } from '../../../testing/typed-functions/evolution.ts'
+import { HTTP_MISTAKES } from '../../../testing/typed-functions/http-mistakes.ts'
 import { MIGRATION_MISTAKES } from '../../../testing/typed-functions/migration-mistakes.ts'
 import { MISTAKES } from '../../../testing/typed-functions/mistakes.ts'
 import { STORAGE_MISTAKES } from '../../../testing/typed-functions/storage-mistakes.ts'
@@ -175,6 +176,7 @@ test.each([
   ['with files', STORAGE_MISTAKES],
   ['with Crons', CRON_MISTAKES],
   ['with migrations', MIGRATION_MISTAKES],
+  ['with routes of other services', HTTP_MISTAKES],
   ['of a test', TEST_KIT_MISTAKES],
 ])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)

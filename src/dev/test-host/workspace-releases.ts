@@ -51,6 +51,7 @@ export class WorkspaceReleases {
       functions: new Map(description.functions.map((item) => [item.name, item])),
       tables: new Map(description.tables.map((table) => [table.name, table])),
       migrations: new Map((description.migrations ?? []).map((each) => [each.name, each])),
+      http: description.http ?? [],
       description,
       directory,
     }

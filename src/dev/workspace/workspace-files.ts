@@ -33,11 +33,14 @@ export interface WorkspaceFiles {
   readonly hasCrons: boolean
   /** True if there is a file of migrations. */
   readonly hasMigrations: boolean
+  /** True if there is a file of routes for other services. */
+  readonly hasHttp: boolean
 }
 
 export const SCHEMA_FILE = 'schema.ts'
 export const CRONS_FILE = 'crons.ts'
 export const MIGRATIONS_FILE = 'migrations.ts'
+export const HTTP_FILE = 'http.ts'
 const SETTINGS_FILE = 'svc.json'
 /** Matches a path that has no `..`, is not hidden, and is not among the files of Functions. */
 const CLIENT_DIRECTORY =
@@ -90,6 +93,7 @@ export function readWorkspaceFiles(path: string): WorkspaceFiles {
     modules,
     hasCrons: isFile(join(directory, CRONS_FILE)),
     hasMigrations: isFile(join(directory, MIGRATIONS_FILE)),
+    hasHttp: isFile(join(directory, HTTP_FILE)),
   }
 }
 

@@ -1,5 +1,6 @@
 /** A Release as the engine executes it: verified code and the declarations of its manifest. */
 import type { IndexDefinition } from '../../documents/store.ts'
+import type { HttpRouteManifest } from '../../value/http/routes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import type { FunctionManifest, MigrationManifest, TableManifest } from '../../value/manifest.ts'
 
@@ -16,6 +17,8 @@ export interface Release extends ReleaseCode {
   readonly tables: ReadonlyMap<string, TableManifest>
   /** The migrations by name; absent for none. */
   readonly migrations?: ReadonlyMap<string, MigrationManifest>
+  /** The routes of `http.ts`, sorted by name; absent for none. */
+  readonly http?: readonly HttpRouteManifest[]
 }
 
 /** The Releases that may still be called, with the indexes that they declare. */

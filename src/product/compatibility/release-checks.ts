@@ -40,7 +40,17 @@ export function codeChecks(manifest: WorkspaceDescription, described: Json): Rel
     compare('code:indexes', indexes(manifest), indexes(code)),
     compare('code:crons', manifest.crons ?? [], code.crons ?? []),
     ...migrationChecks(manifest, code),
+    ...httpChecks(manifest, code),
   ]
+}
+
+/** Compares the routes of `http.ts`; no check where neither side has any. */
+function httpChecks(
+  { http: declared = [] }: WorkspaceDescription,
+  { http: found = [] }: WorkspaceDescription,
+): ReleaseCheck[] {
+  if (declared.length + found.length === 0) return []
+  return [compare('code:http', declared, found)]
 }
 
 /** Compares the migrations; no check where neither side has any. */

@@ -163,6 +163,7 @@ export function decodeRelease(
     functions: new Map(manifest.functions.map((item) => [item.name, item])),
     tables: new Map(manifest.tables.map((table) => [table.name, table])),
     migrations: new Map((manifest.migrations ?? []).map((each) => [each.name, each])),
+    http: manifest.http ?? [],
     manifest,
   }
 }

@@ -1,4 +1,5 @@
 /** The definitions of a Workspace: its Functions by name, its tables, and a description of all. */
+import { type DefinedRoute, describeRoute, onceFunction } from '../../value/http/routes.ts'
 import type { CronManifest, FunctionManifest, IndexManifest } from '../../value/manifest.ts'
 import { migrationFunction } from '../../value/migrations/migrations.ts'
 import {
@@ -22,7 +23,10 @@ export interface DefinedFunction {
 }
 
 export interface Workspace {
-  /** Functions, and the batches of migrations by `migrationFunction`. */
+  /**
+   * Functions, the batches of migrations by `migrationFunction`, and `once` of hooks by
+   * `onceFunction`.
+   */
   readonly functions: Map<string, DefinedFunction>
   /** Indexes of each table. */
   readonly tables: Map<string, readonly IndexManifest[]>
@@ -41,6 +45,7 @@ interface Definitions {
   readonly schema: Marked | null
   readonly crons?: Marked
   readonly migrations?: Marked
+  readonly http?: Marked
   readonly modules: Readonly<Record<string, Marked>>
 }
 
@@ -48,6 +53,7 @@ const functionKey = Symbol.for('svc.function')
 const schemaKey = Symbol.for('svc.schema')
 const cronsKey = Symbol.for('svc.crons')
 const migrationsKey = Symbol.for('svc.migrations')
+const httpKey = Symbol.for('svc.http')
 
 /** The exports of `migrations.ts`. */
 interface DeclaredMigrations {
@@ -90,16 +96,29 @@ function readWorkspace(definitions: Definitions, encoders: Encoders): Workspace 
   for (const migration of declaredMigrations.migrations) {
     callable.set(migrationFunction(migration.name), batchOf(migration, encoders))
   }
+  const routes = (definitions.http?.[httpKey] ?? []) as readonly DefinedRoute[]
+  for (const { name, once } of routes) {
+    if (once !== null) callable.set(onceFunction(name), codeOfOnce(once))
+  }
   return {
     functions: callable,
     tables: new Map(Object.entries(tables).map(([name, table]) => [name, table.indexes])),
-    description: () => describe(functions, tables, declaredCrons, declaredMigrations),
+    description: () => {
+      const declared = { crons: declaredCrons, routes, ...declaredMigrations }
+      return describe(functions, tables, declared)
+    },
   }
 }
 
 /** Returns the batches of a migration as a Query: its code reads, and the server writes. */
 function batchOf(migration: DefinedMigration, encoders: Encoders): DefinedFunction {
   const handler = migrationHandler(migration, encoders)
+  return { kind: 'query', auth: 'none', errors: {}, handler }
+}
+
+/** Returns `once` of a hook as a Query, which gets the delivery without a `ctx`. */
+function codeOfOnce(once: (delivery: unknown) => unknown): DefinedFunction {
+  const handler: Handler = (_, args) => once((args as { readonly delivery: unknown }).delivery)
   return { kind: 'query', auth: 'none', errors: {}, handler }
 }
 
@@ -135,11 +154,15 @@ function cronsOf(definition: Marked | undefined, { encode }: Encoders): CronMani
   }))
 }
 
+interface Declared extends DeclaredMigrations {
+  readonly crons: CronManifest[]
+  readonly routes: readonly DefinedRoute[]
+}
+
 function describe(
   functions: Map<string, Definition>,
   tables: Record<string, Table>,
-  crons: CronManifest[],
-  { migrations, requires }: DeclaredMigrations,
+  { crons, migrations, requires, routes }: Declared,
 ): string {
   const described = [...functions].map(([name, definition]) => ({
     name,
@@ -166,6 +189,7 @@ function describe(
     ...(crons.length > 0 && { crons: crons.sort(byName) }),
     ...(migrations.length > 0 && { migrations: migrations.map(describeMigration).sort(byName) }),
     ...(requires.length > 0 && { requires: [...requires].sort() }),
+    ...(routes.length > 0 && { http: routes.map(describeRoute).sort(byName) }),
   })
 }
 

@@ -1,6 +1,7 @@
 /** Parses manifests, and descriptions that the code of a Workspace provides (value/manifest.ts). */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { CONFIGURATION_NAME } from '../../value/configuration.ts'
+import { ROUTES_MAX } from '../../value/http/routes.ts'
 import { AUTH_MODES } from '../../value/identities.ts'
 import { isTableName } from '../../value/ids.ts'
 import {
@@ -47,6 +48,7 @@ import { parse, prepare } from '../reading/read.ts'
 import { rule } from '../rules.ts'
 import { declaredSchema, type Infer, type Schema, schema } from '../schema.ts'
 import { DigestField, WorkspaceName } from '../workspace.ts'
+import { checkHttpRoutes, HttpRouteField } from './http-routes.ts'
 import { RetryField } from './retries.ts'
 
 /** Strings sorted by code units, without duplicates. */
@@ -167,6 +169,7 @@ const Description = schema({
     rule('at least one migration', isFilled),
   ],
   'requires?': [RequiresField, ':', rule('at least one name', isFilled)],
+  'http?': [byName(HttpRouteField, ROUTES_MAX), ':', rule('at least one route', isFilled)],
 })
 
 const Manifest = schema({
@@ -196,7 +199,7 @@ export function parseDescription(json: Json): WorkspaceDescription {
 }
 
 function checked(description: Infer<typeof Description>): WorkspaceDescription {
-  const { functions, tables, crons, migrations, requires } = description
+  const { functions, tables, crons, migrations, requires, http } = description
   const checkedFunctions = functions.map((item, i): FunctionManifest => {
     const path = `$.functions[${i}]`
     return {
@@ -216,6 +219,7 @@ function checked(description: Infer<typeof Description>): WorkspaceDescription {
     ...(crons !== undefined && { crons }),
     ...(migrations !== undefined && { migrations }),
     ...(requires !== undefined && { requires }),
+    ...(http !== undefined && { http: checkHttpRoutes(http, byName) }),
   }
 }
 

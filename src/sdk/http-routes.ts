@@ -1,0 +1,181 @@
+/** `httpRoutes`, `hook` and `signature`: declare which requests of other services are handled. */
+import { isRoutePath } from '../value/http/paths.ts'
+import {
+  deliveryHeaders,
+  HEADER_NAME,
+  HOOK_BYTES_DEFAULT,
+  HOOK_BYTES_MAX,
+  HOOK_HEADERS_MAX,
+  type HookManifest,
+  HTTP_METHODS,
+  type HttpMethod,
+  ROUTE_NAME,
+  ROUTES_MAX,
+  SECRET_HEADERS,
+  type SignatureManifest,
+} from '../value/http/routes.ts'
+import {
+  DefinitionError,
+  isPlainObject,
+  quotedList,
+  rejectUnknownOptions,
+} from './definition-errors.ts'
+import { referencedFunction } from './function-references.ts'
+import { isSignature, signatureContent } from './signatures.ts'
+import { kindOf } from './validators.ts'
+
+const HTTP = Symbol.for('svc.http')
+const HOOK = Symbol.for('svc.hook')
+const OPTIONS = ['path', 'methods', 'maximumBytes', 'headers', 'verify', 'once', 'handler']
+const EXAMPLE =
+  '{ stripe: hook({ path: "/stripe", verify: signature.stripe({ secret: "STRIPE_WEBHOOK" }), ' +
+  'handler: internal.payments.onEvent }) }'
+
+/** The part of a hook that the runner reads; its name is the key of `httpRoutes`. */
+interface HookContent extends Omit<HookManifest, 'name' | 'hasOnce'> {
+  readonly once: ((delivery: unknown) => unknown) | null
+}
+
+export interface HookDefinition {
+  readonly [HOOK]: HookContent
+}
+
+export interface HttpDefinition {
+  readonly [HTTP]: readonly (HookContent & { readonly name: string })[]
+}
+
+/** Declares routes by name. Throws DefinitionError for the first invalid one. */
+export function httpRoutes(definitions: unknown): HttpDefinition {
+  if (!isPlainObject(definitions)) {
+    throw new DefinitionError(
+      `httpRoutes(...) is given ${kindOf(definitions)}`,
+      `Pass routes by name: ${EXAMPLE}`,
+    )
+  }
+  const entries = Object.entries(definitions)
+  if (entries.length > ROUTES_MAX) {
+    const fix = `Declare at most ${ROUTES_MAX}`
+    throw new DefinitionError(`httpRoutes(...) has ${entries.length} routes`, fix)
+  }
+  const routes = entries.map(([name, route]) => ({ name, ...contentOf(name, route) }))
+  return Object.freeze({ [HTTP]: routes })
+}
+
+function contentOf(name: string, route: unknown): HookContent {
+  if (!ROUTE_NAME.test(name)) {
+    throw new DefinitionError(
+      `httpRoutes(...) has a route "${name}"`,
+      'Use a letter, then letters, digits, _ and -, at most 64 characters',
+    )
+  }
+  const marked = (
+    typeof route === 'object' && route !== null ? route : {}
+  ) as Partial<HookDefinition>
+  if (marked[HOOK] !== undefined) return marked[HOOK]
+  const fix = `Write ${name}: hook({ path: ..., verify: ..., handler: ... })`
+  throw new DefinitionError(`httpRoutes(...) ${name} is ${kindOf(route)}, not a hook`, fix)
+}
+
+/** Declares an inbox: each event of another service is handled once. */
+export function hook(definition: unknown): HookDefinition {
+  const owner = 'hook(...)'
+  if (!isPlainObject(definition)) {
+    throw new DefinitionError(
+      `${owner} is given ${kindOf(definition)}`,
+      'Pass an object: { path: "/stripe", verify: ..., handler: ... }',
+    )
+  }
+  rejectUnknownOptions(definition, OPTIONS, owner)
+  const verify = verificationOf(definition.verify, owner)
+  const content: HookContent = {
+    kind: 'hook',
+    path: pathOf(definition.path, owner),
+    methods: methodsOf(definition.methods, owner),
+    maximumBytes: bytesOf(definition.maximumBytes, owner),
+    headers: deliveryHeaders(verify, headersOf(definition.headers ?? [], owner)),
+    verify,
+    once: onceOf(definition.once, owner),
+    function: referencedFunction(definition.handler, {
+      option: `${owner} handler`,
+      example: 'internal.payments.onEvent',
+    }),
+  }
+  return Object.freeze({ [HOOK]: Object.freeze(content) })
+}
+
+function pathOf(value: unknown, owner: string): string {
+  if (typeof value === 'string' && isRoutePath(value)) return value
+  throw new DefinitionError(
+    `${owner} path is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
+    'Write "/" and segments of letters, digits, ".", "_", "~", "-", or :name, such as "/stripe"',
+  )
+}
+
+function methodsOf(value: unknown, owner: string): readonly HttpMethod[] {
+  if (value === undefined) return ['POST']
+  if (!Array.isArray(value) || value.length === 0) {
+    throw new DefinitionError(`${owner} methods is not a list of methods`, 'Write ["POST"]')
+  }
+  for (const [i, method] of value.entries()) {
+    if (!(HTTP_METHODS as readonly unknown[]).includes(method)) {
+      const shown = typeof method === 'string' ? `"${method}"` : kindOf(method)
+      throw new DefinitionError(
+        `${owner} methods lists ${shown}`,
+        `Use ${quotedList(HTTP_METHODS)}`,
+      )
+    }
+    if (value.indexOf(method) === i) continue
+    throw new DefinitionError(`${owner} methods lists "${method}" twice`, 'List each method once')
+  }
+  return (value as HttpMethod[]).toSorted()
+}
+
+function bytesOf(value: unknown, owner: string): number {
+  if (value === undefined) return HOOK_BYTES_DEFAULT
+  const isCount = typeof value === 'number' && Number.isInteger(value)
+  if (isCount && value >= 1 && value <= HOOK_BYTES_MAX) return value
+  const shown = typeof value === 'number' ? String(value) : kindOf(value)
+  const fix = `Write a whole number from 1 to ${HOOK_BYTES_MAX}`
+  throw new DefinitionError(`${owner} maximumBytes is ${shown}`, fix)
+}
+
+function headersOf(value: unknown, owner: string): readonly string[] {
+  if (!Array.isArray(value)) {
+    const fix = 'Write the names of the headers that the handler reads: ["x-github-event"]'
+    throw new DefinitionError(`${owner} headers is ${kindOf(value)}`, fix)
+  }
+  if (value.length > HOOK_HEADERS_MAX) {
+    const fix = `Name at most ${HOOK_HEADERS_MAX}`
+    throw new DefinitionError(`${owner} headers lists ${value.length} names`, fix)
+  }
+  for (const name of value) {
+    if (typeof name !== 'string' || !HEADER_NAME.test(name)) {
+      const shown = typeof name === 'string' ? `"${name}"` : kindOf(name)
+      const fix = 'Write names in lower case, such as "x-github-event"'
+      throw new DefinitionError(`${owner} headers lists ${shown}`, fix)
+    }
+    if (!SECRET_HEADERS.includes(name)) continue
+    const fix = 'Leave it out: deliveries are stored, and no credential is'
+    throw new DefinitionError(`${owner} headers lists "${name}", which is a credential`, fix)
+  }
+  return value as string[]
+}
+
+function verificationOf(value: unknown, owner: string): SignatureManifest | null {
+  if (value === 'none') return null
+  if (isSignature(value)) return signatureContent(value)
+  throw new DefinitionError(
+    `${owner} verify is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
+    'Write signature.standardWebhooks({ secret: "WEBHOOK_SECRET" }) or another one of ' +
+      '`signature`, or "none" to accept requests of everybody who knows the URL',
+  )
+}
+
+function onceOf(value: unknown, owner: string): HookContent['once'] {
+  if (value === undefined) return null
+  if (typeof value === 'function') return value as HookContent['once']
+  throw new DefinitionError(
+    `${owner} once is ${kindOf(value)}`,
+    'Write once: (delivery) => delivery.json.id, or leave it out to compare the bodies',
+  )
+}

@@ -1,0 +1,122 @@
+/** Routes of `http.ts` in manifests, and what holds between them and the Functions. */
+import { canonicalJson } from '../../value/canonical-json.ts'
+import { CONFIGURATION_NAME } from '../../value/configuration.ts'
+import { findAmbiguity, isRoutePath } from '../../value/http/paths.ts'
+import {
+  BODY_SCHEMES,
+  HEADER_NAME,
+  HMAC_ALGORITHMS,
+  HMAC_ENCODINGS,
+  HOOK_ARGUMENTS,
+  HOOK_BYTES_MAX,
+  HOOK_HEADERS_MAX,
+  HTTP_METHODS,
+  type HttpRouteManifest,
+  ROUTE_NAME,
+  SECRET_HEADERS,
+  SIGNED_TIME_SCHEMES,
+  TOLERANCE_SECONDS_MAX,
+} from '../../value/http/routes.ts'
+import { admit } from '../../value/identities.ts'
+import { FUNCTION_NAME, type FunctionManifest } from '../../value/manifest.ts'
+import type { Json } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { integer, text, textUpTo } from '../fields.ts'
+import { rule } from '../rules.ts'
+import { declaredSchema, type Infer, type Schema, schema } from '../schema.ts'
+
+/** Longest prefix of a digest. */
+const PREFIX_CHARACTERS_MAX = 64
+const JWT_TEXT_MAX = 1_024
+
+function ascending<T extends string>(entry: Schema<T>, max: number): Schema<T[]> {
+  const fits = (items: readonly string[]): boolean =>
+    items.length <= max && items.every((item, i) => i === 0 || items[i - 1]! < item)
+  return declaredSchema([[entry, '[]'], ':', rule('in order, each once', fits)])
+}
+
+const SecretField = text(CONFIGURATION_NAME, 'the name of a secret')
+const ToleranceField = integer(1, TOLERANCE_SECONDS_MAX)
+const HeaderField = text(HEADER_NAME, 'the name of a header in lower case')
+
+const SignatureField = schema([
+  [
+    [
+      {
+        scheme: ['===', ...SIGNED_TIME_SCHEMES],
+        secret: SecretField,
+        toleranceSeconds: ToleranceField,
+      },
+      '|',
+      { scheme: ['===', ...BODY_SCHEMES], secret: SecretField },
+    ],
+    '|',
+    {
+      scheme: "'hmac'",
+      secret: SecretField,
+      header: HeaderField,
+      algorithm: ['===', ...HMAC_ALGORITHMS],
+      encoding: ['===', ...HMAC_ENCODINGS],
+      prefix: textUpTo(PREFIX_CHARACTERS_MAX),
+      'timestampHeader?': HeaderField,
+      'toleranceSeconds?': ToleranceField,
+    },
+  ],
+  '|',
+  { scheme: "'jwt'", issuer: textUpTo(JWT_TEXT_MAX), 'subject?': textUpTo(JWT_TEXT_MAX) },
+])
+
+export const HttpRouteField = schema({
+  kind: "'hook'",
+  name: text(ROUTE_NAME, 'the name of a route'),
+  path: ['string', ':', rule('a path such as /stripe', isRoutePath)],
+  methods: [
+    ascending(schema(['===', ...HTTP_METHODS]), HTTP_METHODS.length),
+    ':',
+    rule('at least one method', (methods: readonly string[]) => methods.length > 0),
+  ],
+  maximumBytes: integer(1, HOOK_BYTES_MAX),
+  headers: [
+    // The server adds those of the scheme.
+    ascending(HeaderField, HOOK_HEADERS_MAX + 8),
+    ':',
+    rule('no header with a credential', (names: readonly string[]) => {
+      return !names.some((name) => SECRET_HEADERS.includes(name))
+    }),
+  ],
+  verify: [SignatureField, '|', 'null'],
+  hasOnce: 'boolean',
+  function: text(FUNCTION_NAME, 'the name of a Function'),
+})
+
+/** Checks the routes against each other and their Functions. Throws ValidationError. */
+export function checkHttpRoutes(
+  routes: readonly Infer<typeof HttpRouteField>[],
+  functions: ReadonlyMap<string, FunctionManifest>,
+): readonly HttpRouteManifest[] {
+  for (const [i, route] of routes.entries()) {
+    checkHandler(functions.get(route.function), `$.http[${i}].function`)
+  }
+  const ambiguous = findAmbiguity(routes)
+  if (ambiguous === null) return routes as readonly HttpRouteManifest[]
+  const [first, second] = ambiguous
+  const { name, path } = routes[first]!
+  const fits = `a path that no request shares with "${name}" (${path})`
+  throw new ValidationError(fits, `$.http[${second}].path`)
+}
+
+function checkHandler(callee: FunctionManifest | undefined, path: string): void {
+  if (callee === undefined || callee.kind === 'query') {
+    throw new ValidationError('a Mutation or an Action of this Workspace', path)
+  }
+  if (callee.visibility !== 'internal') {
+    const fits = 'an internal Function, which applications cannot call with invented deliveries'
+    throw new ValidationError(fits, path)
+  }
+  if (admit(callee.auth, null) !== null) {
+    throw new ValidationError('a Function that needs no identity, as a delivery has none', path)
+  }
+  const declared = canonicalJson(callee.arguments as unknown as Json)
+  if (declared === canonicalJson(HOOK_ARGUMENTS as unknown as Json)) return
+  throw new ValidationError('a Function with arguments { delivery: v.httpDelivery() }', path)
+}
