@@ -623,7 +623,7 @@ export interface Signature {
 interface SignatureSecret {
   /**
    * The name of a secret of the Environment, such as "STRIPE_WEBHOOK"; the server alone reads it.
-   * While one secret replaces another, its value may be both, separated by white space.
+   * While one secret replaces another, its value may have up to 4 lines, each of which is accepted.
    */
   secret: string
 }

@@ -44,6 +44,17 @@ export function hmacSha256(key: Uint8Array | string, text: string): Buffer {
   return createHmac('sha256', key).update(text).digest()
 }
 
+/** Returns the HMAC of the concatenated parts, for protocols that others define. */
+export function hmac(
+  algorithm: 'sha1' | 'sha256' | 'sha512',
+  key: Uint8Array | string,
+  ...parts: readonly (Uint8Array | string)[]
+): Buffer {
+  const digest = createHmac(algorithm, key)
+  for (const part of parts) digest.update(part)
+  return digest.digest()
+}
+
 export function sha256Hex(...parts: readonly (Uint8Array | string)[]): string {
   return sha256(...parts).toString('hex')
 }
