@@ -22,6 +22,7 @@ import { storageKeyCommands } from './commands/files/storage-keys.ts'
 import { openapiCommand } from './commands/functions/openapi.ts'
 import { watchCommand } from './commands/functions/watch.ts'
 import { healthCommand } from './commands/health.ts'
+import { httpCommands } from './commands/http/mounts.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
 import { invitationCommands } from './commands/identity/invitations.ts'
@@ -81,6 +82,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...releaseCommands,
   ...migrationCommands,
   ...cronCommands,
+  ...httpCommands,
   ...scheduledCommands,
   ...bucketCommands,
   ...storageKeyCommands,

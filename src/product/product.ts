@@ -18,6 +18,7 @@ import type { LiveConfiguration } from './configuration/live-configuration.ts'
 import { CronsInForce } from './crons/crons-in-force.ts'
 import { DeclaredFields } from './data-admin/declared-fields.ts'
 import { Lifecycle } from './environments/lifecycle.ts'
+import { MountDirectory } from './http-mounts/mount-directory.ts'
 import { ArtifactCollection } from './releases/artifact-collection.ts'
 import { EngineCollection } from './releases/engine-collection.ts'
 import { ReleaseCache } from './releases/release-cache.ts'
@@ -61,6 +62,7 @@ export interface Product {
   readonly lifecycle: Lifecycle
   readonly crons: CronsInForce
   readonly keys: ApplicationKeys
+  readonly httpMounts: MountDirectory
   readonly audit: AuditOutbox
   readonly heldAudits: HeldAudits
   readonly declaredFields: DeclaredFields
@@ -127,6 +129,7 @@ export function openProduct({
     crons,
     lifecycle: new Lifecycle({ control, serving, engine }),
     keys: new ApplicationKeys({ system, log, control, keyring }),
+    httpMounts: new MountDirectory(root),
     audit,
     heldAudits: new HeldAudits({ system, control, audit }),
     declaredFields: new DeclaredFields(root),

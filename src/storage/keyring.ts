@@ -18,6 +18,7 @@ export type KeyUse =
   | 'download-grant'
   | 'download-url'
   | 'guest-identity'
+  | 'http-mount-token'
   | 'keyring-check'
   | 'operation-fingerprint'
   | 'storage-key'

@@ -23,6 +23,7 @@ export type Purpose =
   | 'download-grant'
   | 'download-url'
   | 'storage-key'
+  | 'http-mount-token'
 
 /** Returns 32 bytes: HMAC-SHA-256(key, "service/<purpose>/v1" || 0x00 || text). */
 export function secretDigest(key: Uint8Array, purpose: Purpose, secret: Secret | string): Buffer {

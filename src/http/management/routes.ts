@@ -12,6 +12,7 @@ import { cronRoutes } from './crons.ts'
 import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
+import { httpMountRoutes } from './http-mounts.ts'
 import { type AuditApp, auditRoutes } from './identity/audit.ts'
 import { type AuthApp, authRoutes } from './identity/auth.ts'
 import { invitationOperationRoutes } from './identity/invitation-operations.ts'
@@ -58,6 +59,7 @@ export const routesOfEnvironment: readonly Route<EnvironmentApp>[] = [
   ...(configurationRoutes as readonly Route<EnvironmentApp>[]),
   ...(applicationClientRoutes as readonly Route<EnvironmentApp>[]),
   ...(cronRoutes as readonly Route<EnvironmentApp>[]),
+  ...(httpMountRoutes as readonly Route<EnvironmentApp>[]),
   ...(migrationRoutes as readonly Route<EnvironmentApp>[]),
   ...(bucketRoutes as readonly Route<EnvironmentApp>[]),
   ...(storageKeyRoutes as readonly Route<EnvironmentApp>[]),

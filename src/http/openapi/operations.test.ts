@@ -19,6 +19,7 @@ import {
   PROVENANCE,
 } from '../../../testing/openapi/development-steps.ts'
 import { fileSteps } from '../../../testing/openapi/file-steps.ts'
+import { mountSteps } from '../../../testing/openapi/mount-steps.ts'
 import {
   CRONS,
   DECLARED_FAILURES,
@@ -216,6 +217,7 @@ const STEPS: readonly Step[] = [
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   ...dataSteps({ now, newId, from }),
   ...bucketSteps({ now, newId, from }),
+  ...mountSteps({ now, newId, from }),
   ...developmentSteps(
     { from },
     { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS },

@@ -136,7 +136,7 @@ describe('after a rotation', () => {
       expect(shown).toBe(kind === 'public' ? key : undefined)
       expect(rotations[1]!.kept).toContainEqual({
         keyId: 'k1',
-        uses: { credentials: 1, secrets: 0, operations: 0, storageKeys: 0 },
+        uses: { credentials: 1, secrets: 0, operations: 0, storageKeys: 0, mounts: 0 },
       })
       // A new public key is derived from the new key.
       const another = { ...input, credentialId: harness.system.ids.make('crd') }
@@ -231,7 +231,7 @@ describe('an older key', () => {
     system.advance(2 * DAY_MS)
     const second = await rotate()
     // Idempotency records are kept for 30 days, each with the key of its fingerprint.
-    const uses = { credentials: 0, secrets: 0, operations: 3, storageKeys: 0 }
+    const uses = { credentials: 0, secrets: 0, operations: 3, storageKeys: 0, mounts: 0 }
     expect(second.removedIds).toEqual([])
     expect(second.kept).toEqual([
       { keyId: 'k1', uses },

@@ -28,6 +28,7 @@ export interface KeyUses {
   readonly secrets: number
   readonly operations: number
   readonly storageKeys: number
+  readonly mounts: number
 }
 
 export function countKeyUses(reader: ControlReader, keyId: string): KeyUses {
@@ -35,7 +36,8 @@ export function countKeyUses(reader: ControlReader, keyId: string): KeyUses {
     `select (select count(*) from application_credentials where key_id = ?1) as credentials,
             (select count(*) from configuration where key_id = ?1) as secrets,
             (select count(*) from operations where key_id = ?1) as operations,
-            (select count(*) from storage_keys where key_id = ?1) as "storageKeys"`,
+            (select count(*) from storage_keys where key_id = ?1) as "storageKeys",
+            (select count(*) from http_mounts where key_id = ?1) as mounts`,
     keyId,
   )!
 }

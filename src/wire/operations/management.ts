@@ -10,6 +10,7 @@ import { cronOperations } from './crons.ts'
 import { dataOperations } from './data.ts'
 import { environmentOperations } from './environments.ts'
 import { healthOperations } from './health.ts'
+import { httpMountOperations } from './http-mounts.ts'
 import { auditOperations } from './identity/audit.ts'
 import { authOperations } from './identity/auth.ts'
 import { invitationOperationOperations } from './identity/invitation-operations.ts'
@@ -52,6 +53,7 @@ export const MANAGEMENT_OPERATIONS: readonly ManagementOperation[] = [
   configurationOperations,
   applicationClientOperations,
   cronOperations,
+  httpMountOperations,
   migrationOperations,
   bucketOperations,
   storageKeyOperations,

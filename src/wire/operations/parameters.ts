@@ -6,6 +6,7 @@ import { DocumentIdField, TableName } from '../data.ts'
 import { idField } from '../fields.ts'
 import { ObjectKey } from '../files/buckets.ts'
 import { SignedDownload } from '../files/stored-files.ts'
+import { MountName } from '../http/mounts.ts'
 import { FunctionNameField } from '../invocations.ts'
 import { MigrationName } from '../migrations/migrations.ts'
 import type { Infer } from '../schema.ts'
@@ -36,6 +37,7 @@ export const PATH_PARAMETERS = {
   function: FunctionNameField,
   name: ConfigurationName,
   cron: CronName,
+  mount: MountName,
   migration: MigrationName,
   table: TableName,
   documentId: DocumentIdField,
