@@ -30,6 +30,7 @@ import { promote } from '../src/product/channels/promote.ts'
 import { type Files, openFilesOf } from '../src/product/files/files.ts'
 import { openJwtProviders } from '../src/product/functional-tokens/providers.ts'
 import { FunctionalTokens } from '../src/product/functional-tokens/tokens.ts'
+import { hookPorts } from '../src/product/http-mounts/hook-ports.ts'
 import { schedulerHost } from '../src/product/product.ts'
 import { resolveTarget, unservedReason } from '../src/product/serving/target-resolution.ts'
 import { FileBlobs } from '../src/storage/blobs/file-blobs.ts'
@@ -39,6 +40,7 @@ import { realSystem, type System } from '../src/system/system.ts'
 import { createLog, type Logger } from '../src/telemetry/log.ts'
 import { Metrics } from '../src/telemetry/metrics/metrics.ts'
 import { APPLICATION_SCOPES, type ApplicationScope } from '../src/value/application-scopes.ts'
+import type { HttpRouteManifest } from '../src/value/http/routes.ts'
 import type { ReleaseId } from '../src/value/ids.ts'
 import type { JwtProvider } from '../src/value/jwt-providers.ts'
 import type {
@@ -80,6 +82,7 @@ export interface GatewayInput {
   readonly tables: readonly TableManifest[]
   readonly crons?: readonly CronManifest[]
   readonly migrations?: readonly MigrationManifest[]
+  readonly http?: readonly HttpRouteManifest[]
   readonly handlers: Readonly<Record<string, TestHandler>>
   readonly providers?: readonly JwtProvider[]
   /** Existing documents; default: new ones in SQLite. The gateway closes the store. */
@@ -169,6 +172,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     transfers: input.transfers ?? new Transfers(system),
     files,
     workspaces: product,
+    hooks: hookPorts(product, engine),
     counts: requestCounts(metrics, 'application'),
     keyUsage,
     rejections,

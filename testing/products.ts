@@ -23,6 +23,7 @@ import { type System, TestSystem } from '../src/system/system.ts'
 import { type MemoryLog, memoryLog } from '../src/telemetry/log.ts'
 import { canonicalJson } from '../src/value/canonical-json.ts'
 import { type Capability, capabilitiesOfRole } from '../src/value/capabilities.ts'
+import type { HttpRouteManifest } from '../src/value/http/routes.ts'
 import { IdFactory, type ProjectId, type RequestId } from '../src/value/ids.ts'
 import type {
   CronManifest,
@@ -84,6 +85,7 @@ export interface WorkspaceInput {
   readonly crons?: readonly CronManifest[]
   readonly migrations?: readonly MigrationManifest[]
   readonly requires?: readonly string[]
+  readonly http?: readonly HttpRouteManifest[]
 }
 
 /** Returns the manifest as an object, for tests to modify, and the artifact that it references. */
@@ -100,15 +102,16 @@ export function workspaceParts(input: WorkspaceInput = {}) {
     functions: [...(input.functions ?? [])],
     tables: [...(input.tables ?? [])],
     ...(input.crons !== undefined && { crons: [...input.crons] }),
-    ...migrationParts(input),
+    ...optionalParts(input),
   }
   return { manifest, artifact }
 }
 
-function migrationParts({ migrations, requires }: WorkspaceInput) {
+function optionalParts({ migrations, requires, http }: WorkspaceInput) {
   return {
     ...(migrations !== undefined && { migrations: [...migrations] }),
     ...(requires !== undefined && { requires: [...requires] }),
+    ...(http !== undefined && { http: [...http] }),
   }
 }
 
@@ -269,7 +272,7 @@ export async function publishRelease(
   if (input.validate !== false) {
     const { functions = [], tables = [], crons } = input
     const declared = { functions, tables, ...(crons !== undefined && { crons }) }
-    const described = { ...declared, ...migrationParts(input) }
+    const described = { ...declared, ...optionalParts(input) }
     engine.describe = async () => described as unknown as Json
     const { releaseId } = published
     await validate(product, actor, { releaseId, against: null, requestId: REQUEST_ID })

@@ -130,6 +130,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'flight) and Mutations (idempotency, reruns)',
     actions: 'Actions: calls of other Functions, outgoing requests, files, timers',
     admission: 'bounds the calls in flight, waits for the prepared Release',
+    inbox: 'requests of other services, which become scheduled work once for each event',
     scheduling: 'runs scheduled work: dispatch when due, Crons, recovery after a crash, history',
     migrations:
       'runs migrations of stored documents in batches, each a transaction with its progress; ' +
@@ -290,6 +291,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'functions-document.ts': 'the handler of the OpenAPI document of Functions',
     files: 'uploads and downloads with grants',
     development: 'saves with development keys',
+    hooks: 'requests of other services below a mount',
     'routes.ts': 'every route as data',
     'methods.ts': 'methods and headers of each path, for preflights',
     realtime: 'subscriptions over WebSockets',

@@ -16,6 +16,7 @@ import { Retention } from './commits/retention.ts'
 import type { Engine } from './engine.ts'
 import type { FunctionStorage } from './files/function-storage.ts'
 import { SystemDocuments } from './files/system-documents.ts'
+import { Inbox } from './inbox/inbox.ts'
 import type { Cursors } from './invocations/context-operations.ts'
 import type { IssueGuest } from './invocations/guest-identities.ts'
 import type { DocumentSystem } from './invocations/invocation-spans.ts'
@@ -73,7 +74,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { store, pool } = options
   const parts = engineParts(options)
   const { cache, committer, documents, usage, inFlight, mutations, actions, retention } = parts
-  const { preparations, calls, subscriptions, reads, scheduler, migrations } = parts
+  const { preparations, calls, subscriptions, reads, scheduler, inbox, migrations } = parts
   retention.start()
 
   const administration = documentAdministration({ ...options, ...parts })
@@ -81,6 +82,7 @@ export function createEngine(options: EngineOptions): Engine {
     administration,
     documents,
     scheduler,
+    inbox,
     migrations,
     describe: (code) => pool.describe(code),
     prepare: async (release) => {
@@ -191,6 +193,7 @@ function engineParts(options: EngineOptions) {
     mutations,
     preparations,
   })
+  const inbox = new Inbox({ ...port, mutations, preparations })
   const reads = new DocumentsHealth(store)
   return {
     cache,
@@ -206,6 +209,7 @@ function engineParts(options: EngineOptions) {
     subscriptions,
     reads,
     scheduler,
+    inbox,
     migrations,
   }
 }

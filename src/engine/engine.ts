@@ -6,6 +6,7 @@ import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
 import type { DocumentAdministration } from './administration/document-administration.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
+import type { Inbox } from './inbox/inbox.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
 import type { QueryOutcome } from './invocations/queries.ts'
 import type { MutationRequest, QueryRequest } from './invocations/requests.ts'
@@ -47,6 +48,9 @@ export interface Engine extends CallEngine {
 
   /** Scheduled work, which runs once the scheduler is started. */
   readonly scheduler: Scheduler
+
+  /** Deliveries of other services, which become scheduled work. */
+  readonly inbox: Pick<Inbox, 'eventOf' | 'accept'>
 
   /** Migrations of stored documents, which run once they are started. */
   readonly migrations: Migrations

@@ -346,6 +346,11 @@ export const CODES = {
     message: 'The grant is not valid.',
     next: 'Ask the application for a new grant.',
   },
+  SIGNATURE_INVALID: {
+    kind: 'unauthenticated',
+    message: 'The signature of the request is not valid.',
+    next: 'Compare the secret of the Environment with that of the service; the log has the reason.',
+  },
   AUTH_POLICY_DENIED: {
     kind: 'forbidden',
     message: 'The key or identity may not call this Function.',

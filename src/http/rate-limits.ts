@@ -4,6 +4,7 @@
  */
 import { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
+import { MOUNT_RATE_DEFAULT } from '../value/http/mounts.ts'
 import {
   OwnBuckets,
   type RateLimit,
@@ -88,12 +89,20 @@ export interface ApplicationLimits {
   readonly failures: RateLimiter
   /** Verifications of tokens of a peer over its failure limit, per peer address. */
   readonly verifications: RateLimiter
+  /** Requests of other services, per mount. */
+  readonly mounts: RateLimiter
 }
 
 /** @limit Requests: functional tokens that are verified for an address over its failure limit */
 export const VERIFICATION_LIMIT: RateLimit = { perSecond: 200, burst: 400 }
 /** @limit Requests: calls with one Application Key, unless it has a limit of its own */
 export const CREDENTIAL_LIMIT: RateLimit = { perSecond: 2_000, burst: 4_000 }
+
+/** The rate of a mount, unless it has one of its own (value/http/mounts.ts). */
+export const MOUNT_LIMIT: RateLimit = {
+  perSecond: MOUNT_RATE_DEFAULT,
+  burst: 2 * MOUNT_RATE_DEFAULT,
+}
 
 /** Bytes of the memory in which processes share the limits of the application origin. */
 export const SHARED_LIMITS_BYTES = 3 * SHARED_BUCKETS_BYTES
@@ -111,6 +120,8 @@ export function applicationLimits(
     credentials: limiter(CREDENTIAL_LIMIT, 0),
     failures: limiter(FAILURE_LIMIT, 1),
     verifications: limiter(VERIFICATION_LIMIT, 2),
+    // One process answers all of them.
+    mounts: new RateLimiter(clock, MOUNT_LIMIT),
   }
 }
 

@@ -8,6 +8,7 @@ const DURATIONS = {
   upload: 'uploadRequestDurationMicros',
   download: 'downloadRequestDurationMicros',
   development: 'developmentRequestDurationMicros',
+  hook: 'hookRequestDurationMicros',
   managementRead: 'managementReadDurationMicros',
   managementChange: 'managementChangeDurationMicros',
 } as const
@@ -29,6 +30,8 @@ export interface RequestCounts {
   answered(status: number, routeClass?: RouteClass, millis?: number): void
   /** Counts a failure by its kind. Call it in addition to `answered`. */
   failed(fault: Fault): void
+  /** Counts a delivery of another service that is stored, or was before. */
+  delivered(replayed: boolean): void
   /** Counts the bytes of a file that was stored or is sent. */
   transferred(direction: 'uploaded' | 'downloaded', bytes: number): void
 }
@@ -51,6 +54,9 @@ export function requestCounts(
     failed({ kind }) {
       if (kind === 'unauthenticated') counters[`${surface}AuthenticationFailures`].add()
       else if (kind === 'rate_limited') counters[`${surface}RateLimited`].add()
+    },
+    delivered(replayed) {
+      counters[replayed ? 'deliveriesReplayed' : 'deliveriesAccepted'].add()
     },
     transferred(direction, bytes) {
       counters[`${direction}Bytes`].add(bytes)

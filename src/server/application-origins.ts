@@ -6,6 +6,7 @@ import type { Gateway } from '../http/application/gateway.ts'
 import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
 import { Realtime } from '../http/application/realtime/realtime.ts'
 import { applicationLimits } from '../http/rate-limits.ts'
+import { hookPorts } from '../product/http-mounts/hook-ports.ts'
 import { resolveTarget, unservedReason } from '../product/serving/target-resolution.ts'
 import type { RealtimeSettings } from '../settings/realtime.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -47,6 +48,7 @@ export function openApplication(
     allowedOrigins,
     s3Host,
     workspaces: product,
+    hooks: hookPorts(product, engine),
     traces: traces ?? null,
     envelopes: new QueryEnvelopes(),
     plainForms: new PlainForms(memory),

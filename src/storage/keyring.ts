@@ -18,6 +18,7 @@ export type KeyUse =
   | 'download-grant'
   | 'download-url'
   | 'guest-identity'
+  | 'http-event'
   | 'http-mount-token'
   | 'keyring-check'
   | 'operation-fingerprint'

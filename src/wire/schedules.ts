@@ -1,6 +1,17 @@
 /** Scheduled work: its list and its cancellation (contract/wire.md, Scheduled work). */
-import { SCHEDULED_SOURCES, SCHEDULED_STATES } from '../value/scheduling/scheduled-work.ts'
-import { idField, integer, listUpTo, Micros, PAGE_MAX, PageLimit, textUpTo } from './fields.ts'
+import { ROUTE_NAME } from '../value/http/routes.ts'
+import { SCHEDULED_STATES } from '../value/scheduling/scheduled-work.ts'
+import {
+  idField,
+  integer,
+  listUpTo,
+  Micros,
+  PAGE_MAX,
+  PageLimit,
+  text,
+  textUpTo,
+} from './fields.ts'
+import { MountName } from './http/mounts.ts'
 import { OperationField } from './idempotency-records.ts'
 import { type Infer, schema } from './schema.ts'
 
@@ -20,7 +31,10 @@ const WORK = {
   attempts: integer(0),
   /** Code of the newest failure; null without one. */
   lastErrorCode: [textUpTo(128), '|', 'null'],
-  source: ['===', ...SCHEDULED_SOURCES],
+  /** Work of `http` is listed as `function`, with its mount: older clients know two sources. */
+  source: "'function' | 'cron'",
+  /** The mount and the route of a delivery of another service. */
+  'http?': { mount: MountName, route: text(ROUTE_NAME, 'the name of a route') },
 } as const
 
 export const ScheduledPage = schema({

@@ -20,8 +20,10 @@ export interface WorkFields {
   /** Stored JSON of the checked arguments. */
   readonly argumentsText: string
   readonly source: ScheduledSource
-  /** Name of the Cron; null if a Function scheduled the work. */
+  /** Name of the Cron; null for work of another source. */
   readonly cron: string | null
+  /** Names of the mount and the route of a delivery; absent for work of another source. */
+  readonly http?: { readonly mount: string; readonly route: string }
   readonly dueAtMicros: bigint
 }
 
@@ -65,6 +67,7 @@ export function insertWorkAs(
 
 function pendingFields(work: WorkFields): Fields {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
+  const { http = {} } = work
   return {
     function: name,
     kind,
@@ -72,6 +75,7 @@ function pendingFields(work: WorkFields): Fields {
     arguments: argumentsText,
     source,
     cron,
+    ...http,
     state: 'pending',
     dueAt: new Timestamp(dueAtMicros),
     attempts: 0n,
@@ -169,6 +173,8 @@ export function cancelWork(
 export function workOf({ id, createdAtMicros, text }: StoredDocument): ScheduledWork {
   const fields = decodeStored(text) as ValueObject
   const finishedAt = fields.get('finishedAt') as Timestamp | null
+  const mount = fields.get('mount') as string | undefined
+  const route = fields.get('route') as string | undefined
   return {
     scheduledId: id,
     createdAtMicros,
@@ -178,6 +184,7 @@ export function workOf({ id, createdAtMicros, text }: StoredDocument): Scheduled
     argumentsText: fields.get('arguments') as string,
     source: fields.get('source') as ScheduledSource,
     cron: fields.get('cron') as string | null,
+    ...(mount !== undefined && route !== undefined && { http: { mount, route } }),
     state: stateOf(fields),
     dueAtMicros: dueAtOf(fields),
     attempts: Number(fields.get('attempts') as bigint),

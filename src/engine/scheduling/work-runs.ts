@@ -3,6 +3,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Span, Traces } from '../../telemetry/traces/spans.ts'
+import { withJson } from '../../value/http/delivery-json.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { decodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -119,7 +120,7 @@ export class WorkRuns {
       release,
       definition,
       principal: null,
-      arguments: decodeStored(work.argumentsText) as ValueObject,
+      arguments: argumentsOf(work),
       context: {
         requestId: ids.make('req'),
         invocationId: ids.make('ivc'),
@@ -248,14 +249,20 @@ export class WorkRuns {
   /** `durationMicros` is absent for a run of the last server. */
   #log(work: ScheduledWork, { end, errorCode, error }: Ended, durationMicros?: number): void {
     const { log, system } = this.#options
-    const { scheduledId, function: name, releaseId, dueAtMicros, cron } = work
+    const { scheduledId, function: name, releaseId, dueAtMicros, cron, http = {} } = work
     const lateMicros = system.nowMicros() - dueAtMicros
     const ofCron = cron === null ? {} : { cron }
-    const fields = { scheduledId, function: name, releaseId, ...ofCron, outcome: end, lateMicros }
+    const source = { ...ofCron, ...http }
+    const fields = { scheduledId, function: name, releaseId, ...source, outcome: end, lateMicros }
     const failure = errorCode === null ? {} : { errorCode }
     if (end === 'succeeded') log.debug('schedule.ran', { ...fields, durationMicros })
     else log.warn('schedule.failed', { ...fields, durationMicros, ...failure, error })
   }
+}
+
+function argumentsOf({ source, argumentsText }: ScheduledWork): ValueObject {
+  const stored = decodeStored(argumentsText) as ValueObject
+  return source === 'http' ? withJson(stored) : stored
 }
 
 const SUCCEEDED: Ended = { end: 'succeeded', errorCode: null }

@@ -96,7 +96,10 @@ const PARTS: TableManifest = {
   ],
 }
 
-/** Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled. */
+/**
+ * Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled.
+ * Deliveries of other services have `mount` and `route`.
+ */
 const SCHEDULED: TableManifest = {
   name: SCHEDULED_DOCUMENTS,
   fields: {
@@ -106,6 +109,8 @@ const SCHEDULED: TableManifest = {
     arguments: { type: 'string' },
     source: { type: 'string' },
     cron: { type: 'nullable', inner: { type: 'string' } },
+    mount: { type: 'optional', inner: { type: 'string' } },
+    route: { type: 'optional', inner: { type: 'string' } },
     state: { type: 'string' },
     dueAt: { type: 'timestamp' },
     attempts: { type: 'int64' },

@@ -1,8 +1,10 @@
 /** The parts of the server that the application origin uses. */
+
 import type { CallEngine } from '../../engine/engine.ts'
 import type { Release } from '../../engine/releases/executable-release.ts'
 import type { Files } from '../../product/files/files.ts'
 import type { FilePorts } from '../../product/files/ports.ts'
+import type { HookPorts } from '../../product/http-mounts/hook-ports.ts'
 import type { SynchronizationPorts } from '../../product/workspaces/synchronize.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -56,6 +58,8 @@ export interface Gateway {
   readonly files: FilePorts & Pick<Files, 'storageKeys'>
   /** Rules of development keys. */
   readonly workspaces: SynchronizationPorts
+  /** Rules of requests of other services; null in a process that does not answer them. */
+  readonly hooks: HookPorts | null
   readonly counts: RequestCounts
   /** Null or absent where nothing is traced. */
   readonly traces?: Traces | null
@@ -72,7 +76,7 @@ export interface Gateway {
   /** Throws TARGET_NOT_FOUND, TARGET_DENIED, RELEASE_RETIRED, UNAVAILABLE or REQUEST_INVALID. */
   resolveTarget(
     target: string,
-    caller: ApplicationCaller,
+    caller: Pick<ApplicationCaller, 'scopes'>,
     source: AffinitySource,
   ): Release | Promise<Release>
   /** A number that grows whenever keys, targets or served Releases may have changed. */

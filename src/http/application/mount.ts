@@ -21,6 +21,8 @@ import { callerMessage } from './development-targets.ts'
 import { endExchange, startSpan } from './exchanges.ts'
 import { DOCUMENT_PATH, functionAt } from './functions/paths.ts'
 import type { Gateway } from './gateway.ts'
+import { isHookPath } from './hooks/hook-requests.ts'
+import { answerHook } from './hooks/hooks.ts'
 import { type ApplicationBinding, createIncoming, type Incoming } from './incoming.ts'
 import { allowedRequests, MUTATING_METHODS, methodsAt } from './methods.ts'
 import { invokePlain, readUrlArguments } from './plain-calls.ts'
@@ -74,6 +76,10 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       if (isS3 && request.method !== 'OPTIONS') {
         return answerS3(gateway, createIncoming(gateway, request, binding ?? {}))
       }
+      if (isHookPath(path)) {
+        const incoming = createIncoming(gateway, request, binding ?? {})
+        return answerHook(gateway, incoming, (error) => failRequest(gateway, error, incoming))
+      }
       const plain = isS3 ? null : plainCallOf(request.method, path)
       if (plain !== null) return handleCall(gateway, request, binding, plain)
       const transfer = documentOf(gateway, request, path) ?? transferOf(gateway, request, path)
@@ -81,7 +87,9 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       return answerExchange(gateway, request, binding, transfer)
     },
     answersHead: ({ url }) => {
-      return isS3Url(url, gateway.s3Host) || new URL(url).pathname.startsWith('/v1/files/')
+      const { pathname } = new URL(url)
+      const isOwn = pathname.startsWith('/v1/files/') || isHookPath(pathname)
+      return isS3Url(url, gateway.s3Host) || isOwn
     },
     health: () => realtime.health(),
     drain: () => realtime.drain(),

@@ -6,6 +6,8 @@ import { digestEquals, secretDigest } from '../../system/digests.ts'
 import { MOUNT_TOKEN } from '../../value/http/mounts.ts'
 import type { Secret } from '../../value/secret.ts'
 
+export type { StoredMount } from '../../storage/control/http-mounts.ts'
+
 /** Returns the digest under which the secret part of a path is stored. */
 export function tokenDigest(keyring: Keyring, keyId: string, token: Secret | string): Buffer {
   return secretDigest(keyring.derive(keyId, 'http-mount-token'), 'http-mount-token', token)

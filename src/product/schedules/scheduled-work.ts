@@ -95,7 +95,7 @@ export async function failingAsProduct<T>(task: () => Promise<T>): Promise<T> {
 }
 
 export function workState(work: ScheduledSummary): WorkState {
-  const { function: name, state, attempts, lastErrorCode, source } = work
+  const { function: name, state, attempts, lastErrorCode, source, http } = work
   return {
     scheduledId: work.scheduledId as Id<'sch'>,
     releaseId: work.releaseId as ReleaseId,
@@ -103,7 +103,8 @@ export function workState(work: ScheduledSummary): WorkState {
     state,
     attempts,
     lastErrorCode,
-    source,
+    source: source === 'cron' ? source : 'function',
+    ...(http !== undefined && { http }),
     dueAtMicros: String(work.dueAtMicros),
   }
 }

@@ -299,6 +299,7 @@ function gatewayOf(
     get workspaces(): never {
       throw notHere()
     },
+    hooks: null,
     authenticateKey: (key) => product.keys.authenticate(key),
     explainKey: (key) => product.keys.explain(key),
     resolveTarget: (target, caller, source) => resolveTarget(product, caller, target, source),

@@ -1,7 +1,7 @@
 /**
  * Requests that an application process passes to the origin of the main process: transfers of
- * files, the S3-compatible API and development. The main process decides, and names the bytes of a
- * download; this process sends them, since it has the connection.
+ * files, the S3-compatible API, requests of other services, and development. The main process
+ * decides, and names the bytes of a download; this process sends them, since it has the connection.
  */
 
 import type { Fault } from '../../errors/fault.ts'
@@ -23,7 +23,7 @@ import { FORWARDED } from '../peer-addresses.ts'
 /** Size up to which a response is read before it is passed on. */
 const SHORT_BYTES = 64 * 1024
 /** Paths of the requests that the main process answers. */
-const FORWARDED_PATHS = ['/v1/files/', '/v1/workspaces/']
+const FORWARDED_PATHS = ['/v1/files/', '/v1/http/', '/v1/workspaces/']
 
 export interface ForwardingOptions {
   /** The Unix socket on which the main process answers. */

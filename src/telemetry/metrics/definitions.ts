@@ -78,6 +78,9 @@ export const COUNTERS = {
   applicationAuthenticationFailures: 'Requests of the application origin without valid credentials',
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
 
+  deliveriesAccepted: 'Requests of other services that were stored as scheduled work',
+  deliveriesReplayed: 'Requests of other services that were stored before',
+
   uploadedBytes: 'Bytes of files that uploads at the application origin stored',
   downloadedBytes: 'Bytes of files in responses to downloads at the application origin',
 
@@ -137,6 +140,8 @@ export const HISTOGRAMS = {
   downloadRequestDurationMicros: 'Duration of downloads of files until their response starts',
   developmentRequestDurationMicros:
     'Duration of requests with development keys, which change Workspaces',
+  hookRequestDurationMicros:
+    'Duration of requests of other services until they are stored or rejected',
   managementReadDurationMicros: 'Duration of GET requests of the management origin',
   managementChangeDurationMicros: 'Duration of all other requests of the management origin',
   scheduledLatenessMicros: 'Time from the due time of scheduled work to the start of its run',

@@ -16,8 +16,8 @@ export const CRON_DOCUMENTS = 'crn'
  */
 export const SCHEDULED_STATES = ['pending', 'running', 'succeeded', 'failed', 'canceled'] as const
 export type ScheduledState = (typeof SCHEDULED_STATES)[number]
-/** The origin of the work: the code of a Function, or a Cron. */
-export const SCHEDULED_SOURCES = ['function', 'cron'] as const
+/** The origin of the work: the code of a Function, a Cron, or a request of another service. */
+export const SCHEDULED_SOURCES = ['function', 'cron', 'http'] as const
 export type ScheduledSource = (typeof SCHEDULED_SOURCES)[number]
 
 /** @limit Scheduled work: pieces that one call schedules */

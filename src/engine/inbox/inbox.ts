@@ -1,0 +1,160 @@
+/**
+ * The inbox: stores each event of another service once, as scheduled work. A delivery is a Mutation
+ * of the server under an operation ID that its event decides, so that a repeat finds the record of
+ * the first one also after a crash, and the work is durable before the service is answered.
+ */
+import { Fault } from '../../errors/fault.ts'
+import type { Span } from '../../telemetry/traces/spans.ts'
+import { type HookManifest, onceFunction } from '../../value/http/routes.ts'
+import type { FunctionManifest } from '../../value/manifest.ts'
+import { PENDING_MAX } from '../../value/scheduling/scheduled-work.ts'
+import { encodeStored } from '../../value/stored.ts'
+import type { ValueObject } from '../../value/values.ts'
+import type { CancellationToken } from '../calls/outcomes.ts'
+import type { InvocationContext } from '../invocations/invocation.ts'
+import type { Mutations } from '../invocations/mutations.ts'
+import { INVOCATIONS_MAX } from '../limits.ts'
+import type { ActiveCalls } from '../releases/active-calls.ts'
+import type { Release } from '../releases/executable-release.ts'
+import type { Preparations } from '../releases/preparations.ts'
+import type { PreparedRelease } from '../releases/prepared-release.ts'
+import { insertWorkAs } from '../scheduled-work/scheduled-documents.ts'
+import { type OncePort, runOnce } from './once-code.ts'
+
+export interface InboxPort extends OncePort {
+  readonly mutations: Pick<Mutations, 'invoke'>
+  readonly preparations: Preparations
+  readonly inFlight: ActiveCalls
+}
+
+interface HookRequest {
+  readonly release: Release
+  readonly hook: HookManifest
+  readonly context: InvocationContext
+  readonly trace?: Span | null | undefined
+}
+
+export interface EventRequest extends HookRequest {
+  /** `{ delivery }` without the fields that no repeat has in common. */
+  readonly arguments: ValueObject
+  readonly signal?: CancellationToken | undefined
+}
+
+export interface DeliveryRequest extends HookRequest {
+  readonly mount: string
+  /** The ID of the event, as the service or `once` names it. */
+  readonly event: string
+  /** The operation ID of the event. */
+  readonly operationId: string
+  /** Operation IDs that the event had under earlier keys, whose records count as well. */
+  readonly earlierIds: readonly string[]
+  /** The ID of the new work, and the delivery in it. */
+  readonly scheduledId: string
+  /** `{ delivery }` without its JSON. */
+  readonly arguments: ValueObject
+}
+
+export interface AcceptedDelivery {
+  /** The work of the first delivery of the event. */
+  readonly scheduledId: string
+  readonly replayed: boolean
+}
+
+/**
+ * Unfinished pieces from which on no delivery is accepted: other services must not use up what the
+ * Functions of the Environment may schedule.
+ * @limit HTTP mounts: unfinished scheduled work of an Environment while deliveries are accepted
+ */
+export const DELIVERIES_PENDING_MAX = PENDING_MAX / 2
+
+export class Inbox {
+  readonly #port: InboxPort
+
+  constructor(port: InboxPort) {
+    this.#port = port
+  }
+
+  /** Runs `once` of the hook and returns its text. Rejects with the failures of a Query. */
+  eventOf({ release, ...call }: EventRequest): Promise<string> {
+    return this.#within(release, (prepared) => runOnce(this.#port, { ...call, prepared }))
+  }
+
+  /**
+   * Stores the delivery of a new event, to run at once, and resolves when that is durable. Rejects
+   * with the failures of a Mutation where it is not known to be stored, so that the service tries
+   * again.
+   */
+  accept(request: DeliveryRequest): Promise<AcceptedDelivery> {
+    return this.#within(request.release, (prepared) => this.#accept(request, prepared))
+  }
+
+  async #accept(request: DeliveryRequest, prepared: PreparedRelease): Promise<AcceptedDelivery> {
+    const { mutations, store, pendingWork } = this.#port
+    for (const id of request.earlierIds) {
+      const record = await store.operation(id)
+      if (record !== null) return { scheduledId: JSON.parse(record.result), replayed: true }
+    }
+    const { hook, mount, scheduledId, operationId, context, trace } = request
+    const outcome = await mutations.invoke({
+      prepared,
+      definition: definitionOf(hook),
+      // All that the repeats of one event have in common. Signatures, times and bodies may differ.
+      argumentsText: JSON.stringify(request.event),
+      principal: null,
+      context,
+      trace,
+      operationId,
+      target: 'http',
+      caller: mount,
+      perform: async (transaction, { nowMicros }) => {
+        if (pendingWork.count >= DELIVERIES_PENDING_MAX) {
+          throw new Fault('BUSY', { detail: `unfinished work: ${DELIVERIES_PENDING_MAX}` })
+        }
+        await insertWorkAs(transaction.asServer(), scheduledId, {
+          function: hook.function,
+          kind: kindOf(prepared, hook),
+          releaseId: prepared.release.releaseId,
+          argumentsText: encodeStored(request.arguments),
+          source: 'http',
+          cron: null,
+          http: { mount, route: hook.name },
+          dueAtMicros: nowMicros,
+        })
+        return JSON.stringify(scheduledId)
+      },
+    })
+    const { resultText, replayed } = outcome
+    return { scheduledId: JSON.parse(resultText), replayed }
+  }
+
+  /** Keeps the resources of the Release while the task runs. Rejects with BUSY beyond the bound. */
+  async #within<T>(release: Release, task: (prepared: PreparedRelease) => Promise<T>): Promise<T> {
+    const { inFlight, preparations } = this.#port
+    if (inFlight.count >= INVOCATIONS_MAX) throw new Fault('BUSY')
+    const end = inFlight.begin(release)
+    try {
+      return await task(await preparations.prepare(release))
+    } finally {
+      end()
+    }
+  }
+}
+
+/** The Mutation of the server that stores a delivery has the name of `once` in its record. */
+function definitionOf({ name }: HookManifest): FunctionManifest {
+  return {
+    name: onceFunction(name),
+    kind: 'mutation',
+    visibility: 'internal',
+    clients: [],
+    auth: 'none',
+    arguments: {},
+    returns: { type: 'any' },
+    errors: {},
+  }
+}
+
+function kindOf({ release }: PreparedRelease, hook: HookManifest): 'mutation' | 'action' {
+  // The manifest was checked: the handler is one of the two.
+  return release.functions.get(hook.function)!.kind === 'action' ? 'action' : 'mutation'
+}
