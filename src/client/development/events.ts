@@ -108,6 +108,18 @@ export type DevelopmentEvent =
       readonly dueAtMicros: string
     }
   | {
+      /** The hooks of http.ts, where they changed: other services call these URLs. */
+      readonly event: 'hooks'
+      readonly hooks: readonly {
+        readonly name: string
+        readonly methods: readonly string[]
+        readonly url: string
+        readonly function: string
+        /** The scheme of its verification; null for none. */
+        readonly verify: string | null
+      }[]
+    }
+  | {
       /** The Crons in force, where their names, times or Functions changed. */
       readonly event: 'crons'
       readonly crons: readonly {

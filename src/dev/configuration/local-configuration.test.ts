@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { hookManifest } from '../../../testing/http/hooks.ts'
 import {
   actorWith,
   functionManifest,
@@ -155,6 +156,18 @@ test('a file that cannot be read, or a missing Workspace, changes nothing', () =
   rmSync(workspaceDirectory, { recursive: true })
   configuration.apply(using(['KEY'], 'GREETING'))
   expect(names()).toEqual(['GREETING', 'KEY'])
+})
+
+test('a name that a hook verifies with is a secret, and missing without a value', () => {
+  const hook = hookManifest('stripe', { verify: { scheme: 'github', secret: 'HOOK' } })
+  const release = { ...using([]), http: [hook] }
+  expect(apply('HOOK=sesame', release)).toMatchObject({
+    set: [{ name: 'HOOK', kind: 'secret' }],
+    warnings: [],
+  })
+  expect(apply('', release)!.warnings).toEqual([
+    expect.stringContaining('HOOK has no value: stripe of http.ts verifies with it. Write a line'),
+  ])
 })
 
 test('events and the log never contain secrets', () => {

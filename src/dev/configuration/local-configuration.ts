@@ -1,6 +1,7 @@
 /**
  * Applies the variables and secrets of a file in a Workspace to its local Environment. A name that
- * an Action declares in `uses.secrets` is a secret, every other name a variable.
+ * an Action declares in `uses.secrets`, or that a hook verifies with, is a secret, every other name
+ * a variable.
  */
 import { existsSync } from 'node:fs'
 import type { DevelopmentEvent } from '../../client/development/events.ts'
@@ -16,6 +17,7 @@ import {
 } from '../../product/configuration/configuration.ts'
 import type { LiveConfiguration } from '../../product/configuration/live-configuration.ts'
 import { listNamesSetBy } from '../../storage/control/configuration.ts'
+import { secretOf } from '../../value/http/routes.ts'
 import { CONFIGURATION_FILE, readConfigurationFile } from './configuration-file.ts'
 
 export interface LocalConfigurationOptions {
@@ -29,7 +31,7 @@ export interface LocalConfigurationOptions {
 }
 
 /** The parts of a Release that name the secrets and variables of its Functions. */
-export type UsedNames = Pick<Release, 'functions' | 'source'>
+export type UsedNames = Pick<Release, 'functions' | 'source' | 'http'>
 
 interface Wanted {
   readonly name: string
@@ -144,10 +146,14 @@ export class LocalConfiguration {
     const kinds = new Map(entries.map(({ name, content }) => [name, content.kind]))
     return [...secrets]
       .filter(([name]) => kinds.get(name) !== 'secret')
-      .map(([name, functions]) => {
+      .map(([name, { functions, hooks }]) => {
         const declares = functions.length === 1 ? 'declares' : 'declare'
+        const uses =
+          functions.length === 0 ? [] : [`${listed(functions)} ${declares} it in uses.secrets`]
+        const verifies = hooks.length === 1 ? 'verifies' : 'verify'
+        if (hooks.length > 0) uses.push(`${listed(hooks)} of http.ts ${verifies} with it`)
         return (
-          `The secret ${name} has no value: ${listed(functions)} ${declares} it in uses.secrets. ` +
+          `The secret ${name} has no value: ${uses.join(', and ')}. ` +
           `Write a line ${name}=value into ${CONFIGURATION_FILE} of the Workspace.`
         )
       })
@@ -163,15 +169,34 @@ interface Changes {
   readonly removed: string[]
 }
 
-/** Returns the names of secrets with the Functions that declare them, both sorted. */
-type DeclaredSecrets = ReadonlyMap<string, readonly string[]>
+/** The Functions that declare a secret, and the hooks that verify with it, both sorted. */
+interface SecretUses {
+  readonly functions: string[]
+  readonly hooks: string[]
+}
 
-function declaredSecrets({ functions }: UsedNames): DeclaredSecrets {
-  const pairs = [...functions.values()].flatMap(({ name, uses }) =>
-    (uses?.secrets ?? []).map((secret) => [secret, name] as const),
-  )
-  const bySecret = Map.groupBy(pairs.sort(), ([secret]) => secret)
-  return new Map([...bySecret].map(([secret, each]) => [secret, each.map(([, name]) => name)]))
+type DeclaredSecrets = ReadonlyMap<string, SecretUses>
+
+/** Returns the uses of each secret, in the order of the names. */
+function declaredSecrets({ functions, http = [] }: UsedNames): DeclaredSecrets {
+  const found = new Map<string, SecretUses>()
+  const usesOf = (secret: string): SecretUses => {
+    const uses = found.get(secret) ?? { functions: [], hooks: [] }
+    found.set(secret, uses)
+    return uses
+  }
+  for (const { name, uses } of [...functions.values()].sort(byName)) {
+    for (const secret of uses?.secrets ?? []) usesOf(secret).functions.push(name)
+  }
+  for (const { name, verify } of http) {
+    const secret = secretOf(verify)
+    if (secret !== null) usesOf(secret).hooks.push(name)
+  }
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1
 }
 
 /** Returns warnings of unused names. Variables are not declared, so the source is searched. */

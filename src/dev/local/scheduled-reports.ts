@@ -63,7 +63,8 @@ function dueOf(changes: readonly ScheduledChange[]): Iterable<Due> {
   const found = new Map<string, Due>()
   for (const { scheduledId, before, after } of changes) {
     if (after === null || stateOf(after) !== 'pending') continue
-    const isNew = before === null && after.get('cron') === null
+    // A delivery of another service runs at once.
+    const isNew = before === null && after.get('cron') === null && after.get('source') !== 'http'
     const isRepeated = before !== null && stateOf(before) === 'running'
     if (!isNew && !isRepeated) continue
     const name = after.get('function') as string

@@ -23,6 +23,7 @@ import {
   type LocalOptions,
   openLocalEnvironment,
 } from './local-environments.ts'
+import { LocalHooks } from './local-hooks.ts'
 import { localApplicationKey, localConfidentialKey } from './local-keys.ts'
 import { openLocalListener } from './local-listener.ts'
 import { openLocalManagement } from './local-management.ts'
@@ -89,6 +90,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
     const { applicationKey, target } = admitCommands(environment, options, url)
     // On a phone 127.0.0.1 is the phone itself, so its pages need an address of the network.
     const local = { url: networkUrls[0] ?? url, applicationKey, target }
+    const hooks = new LocalHooks({ ports: product, author, target, url, report })
     const configuration = new LocalConfiguration({
       ports: environment.product,
       author,
@@ -104,7 +106,10 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
       included: new Set([join(workspaceDirectory, CONFIGURATION_FILE)]),
       report,
       onSaved: (release) => configuration.apply(release),
-      onServed: (release) => void scheduled?.follow(release),
+      onServed: (release) => {
+        hooks.follow(release)
+        void scheduled?.follow(release)
+      },
       startTypeChecker: request.startTypeChecker,
     })
     closing.add(() => session.close())

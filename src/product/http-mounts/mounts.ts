@@ -1,6 +1,6 @@
 /** Mounts as operators make, change and remove them. */
 import { Fault } from '../../errors/fault.ts'
-import type { Actor } from '../../identity/actor.ts'
+import type { RecordedActor } from '../../identity/actor.ts'
 import type { ControlReader, ControlTx } from '../../storage/control/database.ts'
 import {
   deleteMount,
@@ -67,7 +67,7 @@ export function readMounts({ root }: RootPort): readonly MountState[] {
  */
 export function changeMount(
   ports: MountPorts,
-  actor: Actor,
+  actor: RecordedActor,
   { configuration, ...input }: PutMountInput,
 ): PutMount {
   const { name, expectedRevision } = input
@@ -115,7 +115,7 @@ export function changeMount(
  */
 export function removeMount(
   ports: MountPorts,
-  actor: Actor,
+  actor: RecordedActor,
   input: ChangeInput,
 ): Applied<MountState> {
   const { name, expectedRevision } = input

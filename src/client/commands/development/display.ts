@@ -77,6 +77,8 @@ export function eventLines(
     }
     case 'crons':
       return cronLines(output, event, { time, atMillis })
+    case 'hooks':
+      return hookLines(output, event, time)
     case 'ran':
       return [`${time}  ran  ${endText(output, event)}${afterText(event, atMillis)}`]
     case 'log': {
@@ -96,6 +98,21 @@ export function eventLines(
     case 'notice':
       return [`${time}  ${output.styled('yellow', 'notice')}  ${printable(event.message)}`]
   }
+}
+
+function hookLines(
+  output: Output,
+  { hooks }: Extract<DevelopmentEvent, { event: 'hooks' }>,
+  time: string,
+): string[] {
+  const head = `${time}  ${output.bold('hooks')}`
+  if (hooks.length === 0) return [`${head}  http.ts has none.`]
+  const lines = hooks.map(({ name, methods, url, function: callee, verify }) => {
+    const checked = verify === null ? output.styled('yellow', 'not verified') : printable(verify)
+    const handled = `${printable(name)}, ${checked}, ${printable(callee)}`
+    return `${methods.join(' ')} ${printable(url)}  ${handled}`
+  })
+  return [head, ...lines.map((line) => `${INDENT}${line}`)]
 }
 
 function attachedLines(
