@@ -5,6 +5,7 @@ import type { Keyring } from '../../storage/keyring.ts'
 import { digestEquals, secretDigest } from '../../system/digests.ts'
 import { MOUNT_TOKEN } from '../../value/http/mounts.ts'
 import type { Secret } from '../../value/secret.ts'
+import { rethrowForApplication } from '../application-faults.ts'
 
 export type { StoredMount } from '../../storage/control/http-mounts.ts'
 
@@ -30,12 +31,18 @@ export class MountDirectory {
     this.#keyring = keyring
   }
 
-  /** Returns the mount; null if there is none. */
+  /** Returns the mount; null if there is none. Throws UNAVAILABLE and INTERNAL. */
   find(name: string): StoredMount | null {
-    this.#mounts ??= new Map(
-      this.#control.read(listMounts).map((mount) => [mount.name, mount] as const),
-    )
+    this.#mounts ??= this.#read()
     return this.#mounts.get(name) ?? null
+  }
+
+  #read(): ReadonlyMap<string, StoredMount> {
+    try {
+      return new Map(this.#control.read(listMounts).map((mount) => [mount.name, mount]))
+    } catch (error) {
+      return rethrowForApplication(error)
+    }
   }
 
   /** Returns whether the segment of a path is the secret of the mount. */
