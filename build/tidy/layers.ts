@@ -291,6 +291,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'functions-document.ts': 'the handler of the OpenAPI document of Functions',
     files: 'uploads and downloads with grants',
     development: 'saves with development keys',
+    mounts: 'what all requests below a mount share',
     hooks: 'requests of other services below a mount',
     'routes.ts': 'every route as data',
     'methods.ts': 'methods and headers of each path, for preflights',

@@ -49,6 +49,7 @@ test('every validator is plain data that a manifest accepts', () => {
     downloadGrant: v.downloadGrant(),
     downloadUrl: v.downloadUrl(),
     httpDelivery: v.httpDelivery(),
+    httpResponse: v.httpResponse(),
   }
   for (const validator of Object.values(validators)) {
     const json = jsonOf(validator)

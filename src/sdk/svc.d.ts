@@ -203,6 +203,8 @@ export declare const v: {
   downloadUrl(): Validator<DownloadUrl>
   /** A request of another service, for the argument `delivery` of the handler of a hook. */
   httpDelivery(): Validator<HttpDelivery>
+  /** A response of HTTP, for `returns` of a Function that a route of `http.ts` names. */
+  httpResponse(): Validator<HttpResponse>
 }
 
 type InferFields<F extends Fields> = Flatten<
@@ -612,6 +614,30 @@ export interface HttpDelivery {
    * The body as JSON, in which every number is a `number`; absent where its content type is not
    * JSON, or where it cannot be a value. Narrow its type before use, as that of every input.
    */
+  json?: unknown
+}
+
+/**
+ * A response that a Function with `returns: v.httpResponse()` decides. What is outside of the rules
+ * fails the call; the log names the part.
+ */
+export interface HttpResponse {
+  /** 200 by default. A redirect has the header `location`. */
+  status?: number
+  /**
+   * `cache-control`, `content-disposition`, `content-language`, `deprecation`, `etag`,
+   * `last-modified`, `link`, `location`, `ratelimit`, `ratelimit-*`, `retry-after`, `sunset`,
+   * `x-hook-secret`, `x-ratelimit-*`, `x-total-count`, and any that begins with `x-app-`.
+   */
+  headers?: { [name: string]: string }
+  /**
+   * A type of JSON, text, images, sound, video, archives or bytes; XML is a download. Pages and
+   * scripts are not answered. By default that of the body.
+   */
+  contentType?: string
+  /** Text or bytes. */
+  body?: string | Uint8Array
+  /** JSON, in place of `body`: a bigint beyond 2^53 becomes a string, bytes become base64url. */
   json?: unknown
 }
 

@@ -1,6 +1,7 @@
 /** The builders of `v`. Each makes one validator as plain data (value/validators.ts). */
 import { FILES_TABLE } from '../value/files/files.ts'
 import { HTTP_DELIVERY } from '../value/http/deliveries.ts'
+import { HTTP_RESPONSE } from '../value/http/responses.ts'
 import { isTableName } from '../value/ids.ts'
 import { PatternError } from '../value/patterns/pattern-error.ts'
 import { parsePattern } from '../value/patterns/syntax.ts'
@@ -328,6 +329,7 @@ const BUILDERS = Object.freeze({
   downloadGrant: () => objectValidator(DOWNLOAD_GRANT),
   downloadUrl: () => objectValidator(DOWNLOAD_URL),
   httpDelivery: () => define(HTTP_DELIVERY),
+  httpResponse: () => define(HTTP_RESPONSE),
 })
 
 /** Adds an error for unknown builders, since "v.number is not a function" names no fix. */
