@@ -12,6 +12,7 @@ import { COMPRESSION } from './figures/compression.ts'
 import { CONSOLE } from './figures/console.ts'
 import { DISK } from './figures/disk.ts'
 import { FILES } from './figures/files.ts'
+import { HOOKS } from './figures/hooks.ts'
 import { IMPORTS } from './figures/imports.ts'
 import { LIVE } from './figures/live.ts'
 import { LIVE_LISTS } from './figures/live-lists.ts'
@@ -50,6 +51,7 @@ const FIGURES: readonly Figure[] = [
   ...DISK,
   ...IMPORTS,
   ...SCHEDULING,
+  ...HOOKS,
   ...LIVE,
   ...LIVE_LISTS,
   ...SIZES,

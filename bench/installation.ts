@@ -32,7 +32,7 @@ export interface BenchInstallation {
   /** Publishes the Workspace whose Functions return this number. Returns the Release's ID. */
   release(number: number): string
   /** Runs a command on the Product root without blocking this process. Returns its output. */
-  svc(args: readonly string[]): Promise<Printed>
+  svc(args: readonly string[], environment?: Record<string, string>): Promise<Printed>
   /** The database of the documents, null if they are in SQLite. */
   readonly documentsUrl: string | null
   /** Creates an empty database beside the server's own and returns its URL. */
@@ -100,8 +100,8 @@ export async function benchInstallation(
       writeBenchWorkspace(join(directory, 'workspace'), number)
       return svc(directory, ['release', '--remote']).releaseId
     },
-    svc: async (args) => {
-      const { command, options } = commandOf(directory, args)
+    svc: async (args, more) => {
+      const { command, options } = commandOf(directory, args, more)
       const { stdout } = await promisify(execFile)(command[0]!, command.slice(1), options)
       return JSON.parse(stdout)
     },

@@ -15,13 +15,15 @@ export interface LoadOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Creates the body of the next request. Without it, requests have no body. */
   readonly body?: (() => string) | undefined
+  /** Returns a header line of the request with this body, such as its signature. */
+  readonly signature?: (body: string) => string
 }
 
 export interface LoadResult {
   readonly perSecond: number
   readonly p50Micros: number
   readonly p99Micros: number
-  /** Number of responses whose status is not 200. */
+  /** Number of responses whose status is neither 200 nor 202. */
   readonly failures: number
   readonly firstFailure: string | null
 }
@@ -128,7 +130,9 @@ class Run {
   #rest(): string {
     const body = this.#options.body?.()
     if (body === undefined) return '\r\n'
-    return `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+    const { signature } = this.#options
+    const signed = signature === undefined ? '' : `${signature(body)}\r\n`
+    return `${signed}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   }
 
   result(): LoadResult {
@@ -139,7 +143,7 @@ class Run {
   }
 
   #record(response: ResponseReader, millis: number): void {
-    if (!response.head.startsWith('HTTP/1.1 200')) {
+    if (!/^HTTP\/1\.1 20[02] /.test(response.head)) {
       this.#failures += 1
       this.#firstFailure ??= response.beginning
     }

@@ -219,6 +219,34 @@ export const now = mutation({
 })
 `
 
+const HOOKS = `import { internalMutation, v } from 'svc'
+
+/** Does for a delivery what \`later.now\` does for a call. */
+export const onEvent = internalMutation({
+  arguments: { delivery: v.httpDelivery() },
+  handler: async (ctx, { delivery }) => {
+    const { number } = delivery.json as { number: number }
+    await ctx.db.insert('done', { number: BigInt(number) })
+  },
+})
+`
+
+const HTTP = `import { hook, httpRoutes, signature } from 'svc'
+import { internal } from './_generated/api'
+
+const verify = signature.github({ secret: 'BENCH_WEBHOOK' })
+
+export default httpRoutes({
+  digested: hook({ path: '/digested', verify, handler: internal.hooks.onEvent }),
+  named: hook({
+    path: '/named',
+    verify,
+    once: ({ json }) => String((json as { number: number }).number),
+    handler: internal.hooks.onEvent,
+  }),
+})
+`
+
 /** The Functions of `versions` return `release`. */
 export function writeBenchWorkspace(directory: string, release = 0): void {
   const functions = {
@@ -231,9 +259,11 @@ export function writeBenchWorkspace(directory: string, release = 0): void {
     many: sized('many'),
     transfers: TRANSFERS,
     later: LATER,
+    hooks: HOOKS,
   }
   mkdirSync(join(directory, 'functions'), { recursive: true })
   writeFileSync(join(directory, 'schema.ts'), SCHEMA)
+  writeFileSync(join(directory, 'http.ts'), HTTP)
   for (const [name, text] of Object.entries(functions)) {
     writeFileSync(join(directory, `functions/${name}.ts`), text)
   }

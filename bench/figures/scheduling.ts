@@ -82,7 +82,7 @@ export const SCHEDULING: readonly Figure[] = [
   },
 ]
 
-function loadMutations(to: Target, seconds: number): Promise<LoadResult> {
+export function loadMutations(to: Target, seconds: number): Promise<LoadResult> {
   const body = () => mutationBody('later.now', { number: int64(next++) })
   return load({ ...to, path: '/v1/mutation', body, connections: CONNECTIONS, seconds })
 }
@@ -123,7 +123,7 @@ async function whenDone(installation: BenchInstallation, before: number): Promis
 }
 
 /** Returns the number of scheduled runs that have succeeded since the start of the server. */
-async function runsOf({ management, base }: BenchInstallation): Promise<number> {
+export async function runsOf({ management, base }: BenchInstallation): Promise<number> {
   const url = `http://127.0.0.1:${management.port}${base}/metrics`
   const reply = await fetch(url, { headers: management.headers })
   const { counters } = (await reply.json()) as { counters: Record<string, string> }
