@@ -171,7 +171,24 @@ export function cancelWork(
 
 /** Reads the work of a stored document. */
 export function workOf({ id, createdAtMicros, text }: StoredDocument): ScheduledWork {
-  const fields = decodeStored(text) as ValueObject
+  return workOfFields({ id, createdAtMicros, fields: decodeStored(text) as ValueObject })
+}
+
+/** Returns the work that a commit has stored, from the fields of its change. */
+export function workOfCommit(id: string, fields: ValueObject): ScheduledWork {
+  // The time of the ID is that of the document.
+  return workOfFields({ id, createdAtMicros: BigInt(idMillis(id)) * 1_000n, fields })
+}
+
+function workOfFields({
+  id,
+  createdAtMicros,
+  fields,
+}: {
+  readonly id: string
+  readonly createdAtMicros: bigint
+  readonly fields: ValueObject
+}): ScheduledWork {
   const finishedAt = fields.get('finishedAt') as Timestamp | null
   const mount = fields.get('mount') as string | undefined
   const route = fields.get('route') as string | undefined

@@ -1,10 +1,12 @@
 /**
  * Starts scheduled work when it is due. It sleeps until the next due time, and wakes for commits
- * that schedule something sooner; nothing polls. The wall clock decides what is due, and a step of
- * it is noticed within a minute.
+ * that schedule something sooner; nothing polls. Work that is due when its commit is durable starts
+ * from the commit, without a read. The wall clock decides what is due, and a step of it is noticed
+ * within a minute.
  */
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { ValueObject } from '../../value/values.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
 import {
@@ -12,6 +14,7 @@ import {
   type ScheduledWork,
   stateOf,
   workOf,
+  workOfCommit,
 } from '../scheduled-work/scheduled-documents.ts'
 import { DueQueue } from './due-queue.ts'
 import type { Timers } from './timers.ts'
@@ -60,6 +63,8 @@ export class Dispatcher {
    * the beginning would pass again.
    */
   #readUpTo: string | null = null
+  /** Work of the queue that a later commit made pending again. */
+  readonly #pendingAgain = new Set<string>()
   /** Number of times that a read has had to begin again. */
   #restarts = 0
   #isFullReadPaused = false
@@ -117,14 +122,31 @@ export class Dispatcher {
   onCommit(changes: readonly ScheduledChange[]): void {
     if (!this.#isStarted || this.#isStopped) return
     const nowMicros = this.#options.system.nowMicros()
-    for (const { after } of changes) {
+    let hasUnread = false
+    for (const { scheduledId, after } of changes) {
       if (after === null || stateOf(after) !== 'pending') continue
       const dueAtMicros = dueAtOf(after)
-      if (dueAtMicros <= nowMicros) this.#wake()
+      if (dueAtMicros <= nowMicros) hasUnread = !this.#addCommitted(scheduledId, after) || hasUnread
       else if (this.#wakesAtMicros === null || dueAtMicros < this.#wakesAtMicros) {
         this.#sleepUntil(dueAtMicros)
       }
     }
+    if (hasUnread) this.#wake()
+    else this.#startWaiting()
+  }
+
+  /**
+   * Adds work to the queue from its commit. Returns false if a read must find it: while the queue
+   * is full, nothing may run or older work is not in the queue yet.
+   */
+  #addCommitted(scheduledId: string, fields: ValueObject): boolean {
+    if (this.#queue.has(scheduledId)) {
+      // Its run has not returned, and would be taken for the one that the commit asks for.
+      this.#pendingAgain.add(scheduledId)
+      return true
+    }
+    if (this.#mayHaveMore || !this.#options.admits()) return false
+    return this.#queue.add(workOfCommit(scheduledId, fields))
   }
 
   /** Reads the due work again, after a change of what is admitted. */
@@ -206,17 +228,22 @@ export class Dispatcher {
     const { scheduledId } = work
     if (end === 'transient') {
       this.#later(REPEAT_MILLIS, () => {
-        this.#queue.forget(scheduledId)
+        this.#forget(scheduledId)
         this.#wake()
       })
-    } else {
-      this.#queue.forget(scheduledId)
+    } else if (this.#forget(scheduledId) || end === 'postponed') {
       // A read after its commit may have skipped the work, which was known then.
-      if (end === 'postponed') this.#readAgain()
+      this.#readAgain()
     }
     // A read in progress does not delay the work that is in memory.
     this.#startWaiting()
     if (this.#canRead()) this.#pump()
+  }
+
+  /** Lets the work start again. Returns whether a commit asked for that meanwhile. */
+  #forget(scheduledId: string): boolean {
+    this.#queue.forget(scheduledId)
+    return this.#pendingAgain.delete(scheduledId)
   }
 
   #later(millis: number, task: () => void): void {
