@@ -68,16 +68,15 @@ export class PendingWork {
 
   /** Counts what a durable commit removes. */
   commit({ before, after }: ScheduledChange): void {
-    const wasUnfinished = before !== null && isUnfinished(before)
-    const isStillUnfinished = after !== null && isUnfinished(after)
-    if (wasUnfinished && !isStillUnfinished) this.#count(releaseOf(before), -1)
+    const wasUnfinished = isUnfinished(before)
+    if (before !== null && wasUnfinished && !isUnfinished(after)) this.#count(releaseOf(before), -1)
     if (before !== null && !wasUnfinished) this.#finished -= 1
   }
 
   #countAdded({ before, after }: ScheduledChange, by: 1 | -1): void {
     if (after === null) return
     if (!isUnfinished(after)) this.#finished += by
-    else if (before === null || !isUnfinished(before)) this.#count(releaseOf(after), by)
+    else if (!isUnfinished(before)) this.#count(releaseOf(after), by)
   }
 
   #count(releaseId: ReleaseId, by: number): void {
@@ -92,7 +91,9 @@ function releaseOf(fields: ValueObject): ReleaseId {
   return fields.get('releaseId') as ReleaseId
 }
 
-function isUnfinished(fields: ValueObject): boolean {
+/** Returns whether the fields are those of pending or running work; false for none. */
+export function isUnfinished(fields: ValueObject | null): boolean {
+  if (fields === null) return false
   const state = stateOf(fields)
   return state === 'pending' || state === 'running'
 }

@@ -36,6 +36,8 @@ export interface ScheduledWork extends WorkFields {
   readonly lastErrorCode: string | null
   /** Null until it has succeeded, failed or was canceled. */
   readonly finishedAtMicros: bigint | null
+  /** ID of the request that made failed work run again last; null for none. */
+  readonly rerunBy: string | null
 }
 
 /** Fields of a document, by name. */
@@ -169,6 +171,29 @@ export function cancelWork(
   })
 }
 
+/** The next run of failed work, which may be of another Function in another Release. */
+export interface Rerun extends Pick<WorkFields, 'function' | 'kind' | 'releaseId' | 'dueAtMicros'> {
+  /** ID of the request, by which its repeat is known; null for one without repeats. */
+  readonly rerunBy: string | null
+}
+
+/**
+ * Returns failed work to the queue. The attempts are counted on, and the code of the newest failure
+ * stays. Returns false for work in another state and for none, which is left alone.
+ */
+export function rerunWork(
+  transaction: Transaction,
+  id: string,
+  { function: name, kind, releaseId, dueAtMicros, rerunBy }: Rerun,
+): MaybePromise<boolean> {
+  return andThen(readWork(transaction, id), (work): MaybePromise<boolean> => {
+    if (work?.state !== 'failed') return false
+    const next = { function: name, kind, releaseId, dueAt: new Timestamp(dueAtMicros) }
+    const again = { state: 'pending', finishedAt: null, ...(rerunBy !== null && { rerunBy }) }
+    return andThen(patch(transaction, id, { ...next, ...again }), () => true)
+  })
+}
+
 /** Reads the work of a stored document. */
 export function workOf({ id, createdAtMicros, text }: StoredDocument): ScheduledWork {
   return workOfFields({ id, createdAtMicros, fields: decodeStored(text) as ValueObject })
@@ -207,6 +232,7 @@ function workOfFields({
     attempts: Number(fields.get('attempts') as bigint),
     lastErrorCode: fields.get('lastErrorCode') as string | null,
     finishedAtMicros: finishedAt === null ? null : finishedAt.micros,
+    rerunBy: (fields.get('rerunBy') as string | undefined) ?? null,
   }
 }
 

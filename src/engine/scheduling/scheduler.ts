@@ -6,14 +6,17 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import { PENDING_MAX } from '../../value/scheduling/scheduled-work.ts'
 import type { CallAdmission } from '../admission/call-admission.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
-import type { PendingWork } from '../scheduled-work/pending-work.ts'
+import { isUnfinished, type PendingWork } from '../scheduled-work/pending-work.ts'
 import {
   cancelWork,
+  type Rerun,
   readWork,
+  rerunWork,
   type ScheduledSummary,
   type ScheduledWork,
   summaryOf,
@@ -200,14 +203,16 @@ export class Scheduler {
 
   /**
    * Counts the changes of a commit whose sequence is about to be assigned. Throws RELEASE_RETIRED
-   * where it schedules work of a retired Release, which could never run: a call that was in flight
-   * at the retirement fails instead.
+   * where it schedules work of a retired Release, or makes failed work run again there, which could
+   * never run: a call that was in flight at the retirement fails instead.
    */
   onAssign(changes: readonly ScheduledChange[]): void {
     let checked: unknown = null
     for (const { before, after } of changes) {
       const releaseId = after?.get('releaseId')
-      if (before !== null || releaseId === undefined || releaseId === checked) continue
+      const isAgain = before !== null && isUnfinished(after) && !isUnfinished(before)
+      if (!(before === null || isAgain)) continue
+      if (releaseId === undefined || releaseId === checked) continue
       if (this.#host?.isRetired?.(releaseId as ReleaseId)) throw new Fault('RELEASE_RETIRED')
       checked = releaseId
     }
@@ -247,6 +252,27 @@ export class Scheduler {
     const { documents, system } = this.#options
     return documents.change(async (transaction) => {
       const hasChanged = await cancelWork(transaction, scheduledId, system.nowMicros())
+      const work = await readWork(transaction, scheduledId)
+      return work === null ? null : { work: summaryOf(work), hasChanged }
+    })
+  }
+
+  /**
+   * Makes failed work run again. Returns it as it is then, with false for work that has not failed;
+   * null if there is none. Rejects with BUSY while no more work may be pending, and with
+   * RELEASE_RETIRED.
+   */
+  rerun(
+    scheduledId: string,
+    rerun: Omit<Rerun, 'dueAtMicros'>,
+  ): Promise<{ readonly work: ScheduledSummary; readonly hasChanged: boolean } | null> {
+    const { documents, system, pending } = this.#options
+    return documents.change(async (transaction) => {
+      if (pending.count >= PENDING_MAX) {
+        throw new Fault('BUSY', { detail: `pending scheduled work: ${PENDING_MAX}` })
+      }
+      const next = { ...rerun, dueAtMicros: system.nowMicros() }
+      const hasChanged = await rerunWork(transaction, scheduledId, next)
       const work = await readWork(transaction, scheduledId)
       return work === null ? null : { work: summaryOf(work), hasChanged }
     })

@@ -98,6 +98,12 @@ const EVENTS = {
     await of.advance(HOUR)
     return of
   },
+  'is asked to run again': async (of: SimulatedEngine, id: string) => {
+    const { function: name, kind, releaseId } = await workOf(of, id)
+    await of.engine.scheduler.rerun(id, { function: name, kind, releaseId, rerunBy: null })
+    await of.engine.scheduler.whenSettled()
+    return of
+  },
   'is there when the server starts': (of: SimulatedEngine) => of.reopen(),
 }
 type Event = keyof typeof EVENTS
@@ -106,6 +112,8 @@ const CANCELED = { pending: 'canceled, 0 attempts, no error' }
 const FAILED = { pending: 'failed, 1 attempt, FUNCTION_FAILED' }
 const SUCCEEDED = { pending: 'succeeded, 1 attempt, no error' }
 const UNCERTAIN = { running: 'failed, 1 attempt, RESULT_UNCERTAIN' }
+const AGAIN_SUCCEEDED = { failed: 'succeeded, 2 attempts, no error' }
+const AGAIN_FAILED = { failed: 'failed, 2 attempts, FUNCTION_FAILED' }
 /** No Mutation is stored as running. */
 const NEVER = {}
 const TABLE: Readonly<
@@ -124,6 +132,14 @@ const TABLE: Readonly<
     'b.send': SUCCEEDED,
     'b.throwing': FAILED,
     'b.retried': { pending: 'pending, 1 attempt, FUNCTION_FAILED' },
+  },
+  'is asked to run again': {
+    'a.store': AGAIN_SUCCEEDED,
+    'a.throwing': AGAIN_FAILED,
+    'b.send': AGAIN_SUCCEEDED,
+    'b.throwing': AGAIN_FAILED,
+    // The attempts are counted on, so this was its last one.
+    'b.retried': AGAIN_FAILED,
   },
   'is there when the server starts': {
     'a.store': NEVER,
@@ -144,7 +160,8 @@ describe.each(Object.keys(EVENTS) as Event[])('work that %s', (event) => {
     for (const state of states) pieces.set(state, await stored(of, name, state))
     const before = new Map<ScheduledState, string>()
     for (const [state, id] of pieces) before.set(state, told(await workOf(of, id)))
-    for (const id of event === 'is canceled' ? pieces.values() : ['']) {
+    const isOfOne = event === 'is canceled' || event === 'is asked to run again'
+    for (const id of isOfOne ? pieces.values() : ['']) {
       of = await EVENTS[event](of, id)
     }
     bench = of
@@ -152,7 +169,8 @@ describe.each(Object.keys(EVENTS) as Event[])('work that %s', (event) => {
       const expected = TABLE[event][name][state] ?? before.get(state)
       expect(told(await workOf(of, id)), `from ${state}`).toBe(expected)
     }
-    expect(runs).toEqual(event === 'is due' ? [name] : [])
+    const hasRun = event === 'is due' || event === 'is asked to run again'
+    expect(runs).toEqual(hasRun ? [name] : [])
   })
 })
 
@@ -200,4 +218,24 @@ describe.each(['a.store', 'b.send'] as const)('of a start and a cancellation, %s
     // The code of an Action must not begin; that of a Mutation may, and stores nothing.
     if (name === 'b.send') expect(runs).toEqual([])
   })
+})
+
+test('failed work runs again as the Function that the request names', async () => {
+  const of = await open()
+  const { scheduler } = of.engine
+  const id = await stored(of, 'a.throwing', 'failed')
+  const next = { function: 'b.send', kind: 'action', releaseId: of.release.releaseId } as const
+  const { work, hasChanged } = (await scheduler.rerun(id, { ...next, rerunBy: 'opn_1' }))!
+  expect({ hasChanged, ...work }).toMatchObject({
+    hasChanged: true,
+    state: 'pending',
+    attempts: 1,
+    finishedAtMicros: null,
+    rerunBy: 'opn_1',
+  })
+  await scheduler.whenSettled()
+  expect(runs).toEqual(['b.send'])
+  expect(await scheduler.rerun('sch_00000000000000000000000000', { ...next, rerunBy: null })).toBe(
+    null,
+  )
 })

@@ -98,7 +98,8 @@ const PARTS: TableManifest = {
 
 /**
  * Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled.
- * Deliveries of other services have `mount` and `route`.
+ * Deliveries of other services have `mount` and `route`. `rerunBy` is the ID of the request that
+ * made failed work run again last.
  */
 const SCHEDULED: TableManifest = {
   name: SCHEDULED_DOCUMENTS,
@@ -116,6 +117,7 @@ const SCHEDULED: TableManifest = {
     attempts: { type: 'int64' },
     lastErrorCode: { type: 'nullable', inner: { type: 'string' } },
     finishedAt: { type: 'nullable', inner: { type: 'timestamp' } },
+    rerunBy: { type: 'optional', inner: { type: 'string' } },
   },
   indexes: [
     { name: 'byDue', fields: ['state', 'dueAt'], unique: false },

@@ -10,7 +10,7 @@ import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
 import { functionManifest, publishRelease, REQUEST_ID } from '../../../testing/products.ts'
 import { bindChannel } from '../../../testing/releases.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
-import { insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
+import { finishWork, insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { retire } from '../releases/retire.ts'
 
@@ -20,6 +20,7 @@ let held: HeldStore
 let directory: string
 let runs = 0
 let old: ReleaseId
+let current: ReleaseId
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-retirement-'))
@@ -33,6 +34,7 @@ beforeAll(async () => {
   gateway = await openTestGateway({ functions: [tick], tables: [], handlers, store: held.store })
   old = gateway.releaseId
   const { releaseId } = await publishRelease(gateway.harness, { functions: [tick], source: 'next' })
+  current = releaseId
   bindChannel(gateway.harness, releaseId, { expectedReleaseId: old })
   await gateway.harness.product.serving.whenIdle()
   await gateway.engine.scheduler.whenSettled()
@@ -105,4 +107,26 @@ test('a call in flight at the retirement schedules nothing', async () => {
   expect(gateway.engine.scheduler.pendingOf(old)).toBe(0)
   const { items } = await gateway.engine.scheduler.list(null, 100)
   expect(items.map(({ state }) => state)).toEqual(['succeeded', 'succeeded'])
+})
+
+test('failed work is not made to run again under a retired Release', async () => {
+  const { engine } = gateway
+  const scheduledId = await engine.documents.change(async (transaction) => {
+    const id = await insertWork(transaction, {
+      function: 'a.tick',
+      kind: 'mutation',
+      releaseId: current,
+      argumentsText: '{}',
+      dueAtMicros: 0n,
+      source: 'function',
+      cron: null,
+    })
+    const finish = { attempts: 1, errorCode: 'INTERNAL', atMicros: 0n }
+    await finishWork(transaction, id, { state: 'failed', ...finish })
+    return id
+  })
+  const next = { function: 'a.tick', kind: 'mutation', rerunBy: null } as const
+  const retired = engine.scheduler.rerun(scheduledId, { ...next, releaseId: old })
+  await expect(retired).rejects.toMatchObject({ code: 'RELEASE_RETIRED' })
+  expect(engine.scheduler.pendingOf(old)).toBe(0)
 })
