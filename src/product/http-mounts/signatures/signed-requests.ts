@@ -11,6 +11,38 @@ export interface SignedRequest {
   readonly nowMillis: number
 }
 
+/** The ID and the time that a signature covers. The scheme signs none that is null. */
+export interface SignedStamp {
+  readonly id: string | null
+  /** Unix seconds. */
+  readonly time: string | null
+}
+
+/** The signatures of a request with their stamp, as its headers have them. */
+export interface ReadSignatures extends SignedStamp {
+  readonly signatures: readonly string[]
+}
+
+/** The description of a scheme, by which requests are verified and samples are signed. */
+export interface SignatureScheme {
+  /** The header with the ID of the event that the service sends; null if it sends none. */
+  readonly idHeader: string | null
+  /** Null where no time is signed. */
+  readonly toleranceSeconds: number | null
+  /** Reads the signatures, or returns why there are none to compare. */
+  read(headers: SignedRequest['headers']): ReadSignatures | SignatureRejection
+  /** Returns the parts of the signed text, or why the request cannot be signed so. */
+  covers(request: SignedRequest, stamp: SignedStamp): SignedParts | SignatureRejection
+  /** Returns the signature of the parts. Throws UNAVAILABLE for a secret of another form. */
+  sign(secret: string, parts: SignedParts): string
+  /** Returns the headers that `read` reads. */
+  write(signature: string, stamp: SignedStamp): Record<string, string>
+  /** Returns the URL that the service would call, where the signature needs another one. */
+  readonly address?: (request: SignedRequest) => string
+}
+
+export type SignedParts = readonly (Uint8Array | string)[]
+
 /** Reasons of a rejection, which only the log shows. */
 export const SIGNATURE_REJECTIONS = {
   missing: 'the signature is missing',
@@ -21,11 +53,27 @@ export const SIGNATURE_REJECTIONS = {
 } as const
 export type SignatureRejection = keyof typeof SIGNATURE_REJECTIONS
 
+/** Returns why the request is rejected; null for one with a signature of one of the secrets. */
+export function verifyWith(
+  scheme: SignatureScheme,
+  request: SignedRequest,
+  secrets: readonly string[],
+): SignatureRejection | null {
+  const read = scheme.read(request.headers)
+  if (typeof read === 'string') return read
+  const parts = scheme.covers(request, read)
+  if (typeof parts === 'string') return parts
+  const expected = secrets.map((secret) => scheme.sign(secret, parts))
+  if (!matchesAny(expected, read.signatures)) return 'mismatch'
+  if (read.time === null || scheme.toleranceSeconds === null) return null
+  return checkTime(read.time, request, scheme.toleranceSeconds)
+}
+
 /** Seconds since the Unix epoch, as services write them. */
 const UNIX_SECONDS = /^[0-9]{1,12}$/
 
 /** Returns why the signed time is not accepted; null for one within the tolerance. */
-export function checkTime(
+function checkTime(
   seconds: string,
   { nowMillis }: Pick<SignedRequest, 'nowMillis'>,
   toleranceSeconds: number,

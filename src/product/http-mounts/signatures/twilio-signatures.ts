@@ -2,7 +2,7 @@
 import { hmac, sha256Hex } from '../../../system/digests.ts'
 import {
   matchesAny,
-  type SignatureRejection,
+  type SignatureScheme,
   type SignedRequest,
   unusable,
 } from './signed-requests.ts'
@@ -10,27 +10,39 @@ import {
 /** Each parameter is hashed, so that a body of separators alone stays cheap. */
 const PARAMETERS_MAX = 1_000
 
-/** Verifies a form, or a body of another type whose digest is the parameter `bodySHA256`. */
-export function verifyTwilio(
-  { headers, body, url }: SignedRequest,
-  secrets: readonly string[],
-): SignatureRejection | null {
-  const signature = headers.get('x-twilio-signature')
-  if (signature === null) return 'missing'
-  if (url === null) throw unusable('a signature of Twilio covers the URL: set `publicUrl`')
-  const digest = new URL(url).searchParams.get('bodySHA256')
-  if (digest !== null && !matchesAny([sha256Hex(body)], [digest.toLowerCase()])) return 'mismatch'
-  const signed = digest === null ? parametersText(headers, body) : ''
-  if (signed === null) return 'malformed'
-  const expected = secrets.map((secret) => hmac('sha1', secret, url + signed).toString('base64'))
-  return matchesAny(expected, [signature]) ? null : 'mismatch'
+/** Covers a form, or a body of another type whose digest is the parameter `bodySHA256`. */
+export const twilio: SignatureScheme = {
+  idHeader: 'i-twilio-idempotency-token',
+  toleranceSeconds: null,
+  read(headers) {
+    const signature = headers.get('x-twilio-signature')
+    return signature === null ? 'missing' : { id: null, time: null, signatures: [signature] }
+  },
+  covers({ headers, body, url }) {
+    if (url === null) throw unusable('a signature of Twilio covers the URL: set `publicUrl`')
+    const digest = new URL(url).searchParams.get('bodySHA256')
+    if (digest === null) {
+      const parameters = parametersText(headers, body)
+      return parameters === null ? 'malformed' : [url, parameters]
+    }
+    return matchesAny([sha256Hex(body)], [digest.toLowerCase()]) ? [url] : 'mismatch'
+  },
+  sign: (secret, parts) => hmac('sha1', secret, ...parts).toString('base64'),
+  write: (signature, { id }) => ({
+    'i-twilio-idempotency-token': id!,
+    'x-twilio-signature': signature,
+  }),
+  address({ headers, body, url }) {
+    const address = new URL(url!)
+    if (!isForm(headers)) address.searchParams.set('bodySHA256', sha256Hex(body))
+    return address.href
+  },
 }
 
 /** Returns names and values in the order of the names; null for a body that is not a form. */
-function parametersText(headers: Pick<Headers, 'get'>, body: Uint8Array): string | null {
+function parametersText(headers: SignedRequest['headers'], body: Uint8Array): string | null {
   if (body.length === 0) return ''
-  const [type = ''] = (headers.get('content-type') ?? '').split(';', 1)
-  if (type.trim().toLowerCase() !== 'application/x-www-form-urlencoded') return null
+  if (!isForm(headers)) return null
   const parameters = new URLSearchParams(new TextDecoder().decode(body))
   if (parameters.size > PARAMETERS_MAX) return null
   // A repeated value is signed once.
@@ -43,6 +55,11 @@ function parametersText(headers: Pick<Headers, 'get'>, body: Uint8Array): string
     })
     .map(({ name, value }) => name + value)
     .join('')
+}
+
+function isForm(headers: SignedRequest['headers']): boolean {
+  const [type = ''] = (headers.get('content-type') ?? '').split(';', 1)
+  return type.trim().toLowerCase() === 'application/x-www-form-urlencoded'
 }
 
 function compare(a: string, b: string): number {

@@ -3,10 +3,13 @@ import { isFault } from '../../../errors/fault.ts'
 import type { SignatureManifest } from '../../../value/http/routes.ts'
 import type { Principal } from '../../../value/identities.ts'
 import type { Secret } from '../../../value/secret.ts'
-import { verifyGithub, verifyHmac } from './hmac-signatures.ts'
-import { type SignatureRejection, type SignedRequest, unusable } from './signed-requests.ts'
-import { verifySlack, verifyStandardWebhooks, verifyStripe } from './timed-signatures.ts'
-import { verifyTwilio } from './twilio-signatures.ts'
+import { schemeOf } from './schemes.ts'
+import {
+  type SignatureRejection,
+  type SignedRequest,
+  unusable,
+  verifyWith,
+} from './signed-requests.ts'
 
 export interface VerificationPort {
   /** Returns a secret of the Environment; null if there is none. */
@@ -29,31 +32,21 @@ export async function verifySignature(
   request: SignedRequest,
 ): Promise<SignatureRejection | null> {
   if (manifest.scheme === 'jwt') return verifyToken(port, manifest, request)
-  const secrets = secretsOf(port, manifest.secret)
-  switch (manifest.scheme) {
-    case 'standardWebhooks':
-      return verifyStandardWebhooks(request, { ...manifest, secrets })
-    case 'stripe':
-      return verifyStripe(request, { ...manifest, secrets })
-    case 'slack':
-      return verifySlack(request, { ...manifest, secrets })
-    case 'github':
-      return verifyGithub(request, secrets)
-    case 'twilio':
-      return verifyTwilio(request, secrets)
-    case 'hmac':
-      return verifyHmac(request, manifest, secrets)
-  }
+  const secrets = secretsOf(manifest.secret, port.secret(manifest.secret))
+  return verifyWith(schemeOf(manifest), request, secrets)
 }
 
-/** Returns the secrets of a value, one in each line. */
-function secretsOf({ secret }: VerificationPort, name: string): readonly string[] {
-  const value = secret(name)
+/**
+ * Returns the secrets of a value, one in each line. Throws UNAVAILABLE for a value that is missing,
+ * and for one with too many lines.
+ */
+export function secretsOf(name: string, value: Secret | null): readonly [string, ...string[]] {
   if (value === null) throw unusable(`the secret ${name} is not set`)
   const lines = value.reveal().split(/\r?\n/)
-  const secrets = lines.filter((line) => line.trim() !== '')
-  if (secrets.length > 0 && secrets.length <= SECRET_LINES_MAX) return secrets
-  throw unusable(`the secret ${name} has ${secrets.length} lines, not 1 to ${SECRET_LINES_MAX}`)
+  const [first, ...others] = lines.filter((line) => line.trim() !== '')
+  const count = first === undefined ? 0 : 1 + others.length
+  if (first !== undefined && count <= SECRET_LINES_MAX) return [first, ...others]
+  throw unusable(`the secret ${name} has ${count} lines, not 1 to ${SECRET_LINES_MAX}`)
 }
 
 async function verifyToken(
