@@ -5,6 +5,7 @@ import { quotedList } from '../../sdk/definition-errors.ts'
 import { referencedTables } from '../../sdk/validators.ts'
 import type { FunctionManifest, WorkspaceDescription } from '../../value/manifest.ts'
 import type { ValidationError } from '../../value/validation-error.ts'
+import { NO_HOOK_SECRET } from '../../wire/files/http-routes.ts'
 import { functionPath } from '../codegen/codegen.ts'
 import { fileProblem, type Problem } from '../workspace/problems.ts'
 import {
@@ -153,11 +154,20 @@ export function describeValidationError(
   }
   const message = `${name}: expected ${rule}${match[3] === '' ? '' : ` at ${match[3]}`}.`
   if (match[1] === 'functions') {
-    // File paths are validated when they are read, so the export has the invalid name.
-    const fix = match[3] === 'name' ? 'Rename the export with letters, digits, _ and $ only.' : null
+    const fix = fixOfFunction(match[3]!, rule)
     return { ...locationOfFunction(name, files), message, fix }
   }
   const file = FILES_OF[match[1]!] ?? SCHEMA_FILE
   const line = lineOf(file, new RegExp(`(?<![\\w$-])${RegExp.escape(name)}['"]?\\s*:`), files)
   return { file, line, column: null, message, fix: null }
+}
+
+function fixOfFunction(path: string, rule: string): string | null {
+  // File paths are validated when they are read, so the export has the invalid name.
+  if (path === 'name') return 'Rename the export with letters, digits, _ and $ only.'
+  if (!rule.startsWith(NO_HOOK_SECRET)) return null
+  return (
+    'Leave it out: the server alone reads the secret, and what a handler gets is verified. ' +
+    'For requests to the service, set its key as another secret.'
+  )
 }

@@ -11,6 +11,7 @@ import { realSystem } from '../../system/system.ts'
 import type { HttpRouteManifest } from '../../value/http/routes.ts'
 import type { WorkspaceDescription } from '../../value/manifest.ts'
 import type { Json } from '../../value/strict-json.ts'
+import { parseDescription } from '../../wire/files/manifest.ts'
 import { buildWorkspace, type Describe } from './build.ts'
 
 const FUNCTIONS = `
@@ -21,6 +22,9 @@ export const forward = internalAction({ arguments: args, handler: () => null })
 export const read = internalQuery({ arguments: args, handler: () => null })
 export const open = mutation({ clients: ['public'], arguments: args, handler: () => null })
 export const own = internalMutation({ auth: 'user', arguments: args, handler: () => null })
+export const refund = internalAction({
+  uses: { network: [], secrets: ['PAYMENTS'] }, handler: () => null,
+})
 export const more = internalMutation({
   arguments: { ...args, more: v.optional(v.string()) }, handler: () => null,
 })
@@ -228,6 +232,29 @@ test('routes that share a request are rejected with the line of the second', asy
   const detail = await rejectionOf(declared(`${hook('one', '/a/:x')}\n${hook('two', '/:y/b')}`))
   expect(detail).toMatch(/^http\.ts:5\n/)
   expect(detail).toContain('two: expected a path that no request shares with "one" (/a/:x) at path')
+})
+
+test('an Action that names the secret of a hook is rejected, also in a manifest', async () => {
+  const verify = (secret: string) => `signature.stripe({ secret: '${secret}' })`
+  const hook = (secret: string) =>
+    declared(`  a: hook({ path: '/a', verify: ${verify(secret)}, ${HANDLED} }),`)
+  const detail = await rejectionOf(hook('PAYMENTS'))
+  expect(detail).toMatch(/^functions\/payments\.ts:\d+\n/)
+  const rule = 'expected a secret that no hook verifies with, as "a" does at uses.secrets[0].'
+  expect(detail).toContain(`payments.refund: ${rule}`)
+  expect(detail).toContain('Leave it out: the server alone reads the secret')
+  const description = await build(hook('OTHER'))
+  const http = description.http!.map((route) => ({
+    ...route,
+    verify: { scheme: 'github', secret: 'PAYMENTS' } as const,
+  }))
+  const manifest = { ...description, http }
+  const at = description.functions.findIndex(({ name }) => name === 'payments.refund')
+  const violation = expect.objectContaining({ path: `$.functions[${at}].uses.secrets[0]` })
+  expect(() => parseDescription(manifest as unknown as Json)).toThrow(violation)
+  expect(codeChecks(manifest, manifest as unknown as Json)).toContainEqual(
+    expect.objectContaining({ outcome: 'failed', detail: expect.stringContaining('no hook') }),
+  )
 })
 
 test('a file that does not export routes is rejected', async () => {

@@ -15,6 +15,7 @@ import {
   ROUTE_NAME,
   SECRET_HEADERS,
   SIGNED_TIME_SCHEMES,
+  secretOf,
   TOLERANCE_SECONDS_MAX,
 } from '../../value/http/routes.ts'
 import { admit } from '../../value/identities.ts'
@@ -89,7 +90,10 @@ export const HttpRouteField = schema({
   function: text(FUNCTION_NAME, 'the name of a Function'),
 })
 
-/** Checks the routes against each other and their Functions. Throws ValidationError. */
+/** Begins the rule that an Action breaks which names a secret of a hook. */
+export const NO_HOOK_SECRET = 'a secret that no hook verifies with'
+
+/** Checks the routes against each other and the Functions. Throws ValidationError. */
 export function checkHttpRoutes(
   routes: readonly Infer<typeof HttpRouteField>[],
   functions: ReadonlyMap<string, FunctionManifest>,
@@ -97,12 +101,28 @@ export function checkHttpRoutes(
   for (const [i, route] of routes.entries()) {
     checkHandler(functions.get(route.function), `$.http[${i}].function`)
   }
+  checkSecrets(routes as readonly HttpRouteManifest[], functions)
   const ambiguous = findAmbiguity(routes)
   if (ambiguous === null) return routes as readonly HttpRouteManifest[]
   const [first, second] = ambiguous
   const { name, path } = routes[first]!
   const fits = `a path that no request shares with "${name}" (${path})`
   throw new ValidationError(fits, `$.http[${second}].path`)
+}
+
+/** Checks that the server alone reads the secrets of hooks. */
+function checkSecrets(
+  routes: readonly HttpRouteManifest[],
+  functions: ReadonlyMap<string, FunctionManifest>,
+): void {
+  for (const [i, { uses }] of [...functions.values()].entries()) {
+    for (const [at, secret] of (uses?.secrets ?? []).entries()) {
+      const hook = routes.find(({ verify }) => secretOf(verify) === secret)
+      if (hook === undefined) continue
+      const rule = `${NO_HOOK_SECRET}, as "${hook.name}" does`
+      throw new ValidationError(rule, `$.functions[${i}].uses.secrets[${at}]`)
+    }
+  }
 }
 
 function checkHandler(callee: FunctionManifest | undefined, path: string): void {
