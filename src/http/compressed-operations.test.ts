@@ -23,6 +23,8 @@ import { managementRoutes } from './management/routes.ts'
 const NOT_SECRET = [
   // Names of secrets that an Action uses, without values.
   'listFunctions .functions[].uses.secrets',
+  // The name of the secret that a hook verifies with.
+  'listFunctions .http[].verify.secret',
   // The key of an object in a bucket, and a URL.
   'listObjects .items[].key',
   'readOidcConfig .tokenEndpoint',

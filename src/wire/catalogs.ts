@@ -1,6 +1,8 @@
 /** The catalogs of a target: its Functions and its tables (contract/wire.md, Catalogs). */
+import { ROUTES_MAX } from '../value/http/routes.ts'
 import type { FieldsJson, ValidatorJson } from '../value/validators.ts'
-import { idField, TargetField } from './fields.ts'
+import { idField, listUpTo, TargetField } from './fields.ts'
+import { HttpRouteField } from './files/http-routes.ts'
 import { RetryField } from './files/retries.ts'
 import { declaredSchema, type Infer, type Schema, schema } from './schema.ts'
 
@@ -41,6 +43,8 @@ export const FunctionCatalog = schema({
     },
     '[]',
   ],
+  /** The routes of `http.ts`, sorted by name; absent without any. */
+  'http?': listUpTo(HttpRouteField, ROUTES_MAX),
 })
 export type FunctionCatalog = Infer<typeof FunctionCatalog>
 

@@ -1,7 +1,12 @@
 /**
- * A Function, a table and Crons that use every option of every definition. The types fail here when
- * an option is added, so that the responses that show it are checked too.
+ * A Function, a table, Crons and a route that use every option of every definition. The types fail
+ * here when an option is added, so that the responses that show it are checked too.
  */
+import {
+  deliveryHeaders,
+  type HmacManifest,
+  type HookManifest,
+} from '../../src/value/http/routes.ts'
 import type {
   CronManifest,
   FunctionManifest,
@@ -110,3 +115,26 @@ export const EVERY_CRON: readonly Required<CronManifest>[] = [
     overlap: 'queue',
   },
 ]
+
+const SIGNATURE: Required<HmacManifest> = {
+  scheme: 'hmac',
+  secret: 'WEBHOOK',
+  header: 'x-signature',
+  algorithm: 'sha512',
+  encoding: 'base64',
+  prefix: 'v1=',
+  timestampHeader: 'x-time',
+  toleranceSeconds: 9,
+}
+
+export const EVERY_ROUTE: Required<HookManifest> = {
+  kind: 'hook',
+  name: 'every-option',
+  path: '/hooks/:name',
+  methods: ['POST', 'PUT'],
+  maximumBytes: 1_000,
+  headers: deliveryHeaders(SIGNATURE, ['x-event']),
+  verify: SIGNATURE,
+  hasOnce: true,
+  function: 'every.delivery',
+}

@@ -9,6 +9,7 @@ import { issueUpload } from '../../src/product/files/uploads.ts'
 import type { Product } from '../../src/product/product.ts'
 import { ConcurrencyLimit } from '../../src/system/concurrency.ts'
 import { realSystem } from '../../src/system/system.ts'
+import { HOOK_ARGUMENTS, type HttpRouteManifest } from '../../src/value/http/routes.ts'
 import type { CronManifest, TableManifest } from '../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
@@ -20,7 +21,7 @@ import { PROVIDER } from '../providers/identity-providers.ts'
 import type { Sample } from './arbitrary-requests.ts'
 import { testManagement } from './checked-origins.ts'
 import type { DocumentedOperation } from './contract.ts'
-import { EVERY_CRON, EVERY_FUNCTION, EVERY_TABLE } from './every-option.ts'
+import { EVERY_CRON, EVERY_FUNCTION, EVERY_ROUTE, EVERY_TABLE } from './every-option.ts'
 
 const callable = { clients: ['confidential', 'public'], returns: { type: 'any' } } as const
 
@@ -45,6 +46,12 @@ export const FUNCTIONS = [
   functionManifest('echo.mutation', { ...callable, kind: 'mutation' }),
   functionManifest('echo.plain', { ...callable, compress: false }),
   functionManifest('echo.query', callable),
+  functionManifest('every.delivery', {
+    kind: 'mutation',
+    visibility: 'internal',
+    clients: [],
+    arguments: HOOK_ARGUMENTS,
+  }),
   EVERY_FUNCTION,
   // Functions that fail with the code in their arguments.
   functionManifest('fail.action', {
@@ -69,6 +76,7 @@ export const DECLARED_FAILURES = ['query', 'mutation', 'action'].flatMap((name) 
 )
 
 export const CRONS: readonly CronManifest[] = EVERY_CRON
+export const ROUTES: readonly HttpRouteManifest[] = [EVERY_ROUTE]
 
 export interface Origins {
   readonly logins: ExternalLogins
@@ -120,6 +128,7 @@ const HANDLERS = {
   'echo.mutation': echo,
   'echo.plain': echo,
   'echo.query': echo,
+  'every.delivery': echo,
   'every.option': echo,
   'fail.action': fail,
   'fail.mutation': fail,
@@ -133,6 +142,7 @@ export async function openOrigins(): Promise<Origins> {
     tables: TABLES,
     crons: CRONS,
     migrations: MIGRATIONS,
+    http: ROUTES,
     handlers: HANDLERS,
   })
   const { product } = gateway.harness

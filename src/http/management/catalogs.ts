@@ -7,7 +7,7 @@ import { bind, type Route } from './route.ts'
 
 export const catalogRoutes: readonly Route<ProductApp>[] = bind(catalogOperations, {
   async listFunctions({ app, query }) {
-    const { releaseId, functions } = await listFunctions(app.product, query.target)
+    const { releaseId, functions, http } = await listFunctions(app.product, query.target)
     const body: FunctionCatalog = {
       version: 1,
       releaseId,
@@ -21,6 +21,7 @@ export const catalogRoutes: readonly Route<ProductApp>[] = bind(catalogOperation
           storage: item.uses?.storage ?? 'none',
         },
       })),
+      ...(http.length > 0 && { http: http as unknown as NonNullable<FunctionCatalog['http']> }),
     }
     return { status: 200, body }
   },

@@ -27,6 +27,7 @@ import {
   MIGRATIONS,
   type Origins,
   openOrigins,
+  ROUTES,
   TABLES,
 } from '../../../testing/openapi/origins.ts'
 import { makePackage } from '../../../testing/products.ts'
@@ -220,7 +221,7 @@ const STEPS: readonly Step[] = [
   ...mountSteps({ now, newId, from }),
   ...developmentSteps(
     { from },
-    { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS },
+    { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS, http: ROUTES },
   ),
   [
     'setConfiguration',
@@ -307,7 +308,13 @@ const STEPS: readonly Step[] = [
 ]
 
 const digest = () => ({ params: { cron: 'digest' } })
-const WORKSPACE = { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS }
+const WORKSPACE = {
+  functions: FUNCTIONS,
+  tables: TABLES,
+  crons: CRONS,
+  migrations: MIGRATIONS,
+  http: ROUTES,
+}
 
 function scheduleWork(): Promise<string> {
   const releaseId = from('publishWorkspace', 'releaseId') as string
