@@ -22,6 +22,8 @@ export interface OptionSpec {
   /** Name of the value in the help; null for an option without a value. */
   readonly value: string | null
   readonly required: boolean
+  /** Present for an option that may be given more than once. */
+  readonly repeats?: true
 }
 
 export interface PositionalSpec {
@@ -31,7 +33,9 @@ export interface PositionalSpec {
 }
 
 export interface Invocation {
-  readonly options: { readonly [name: string]: string | boolean | undefined }
+  readonly options: {
+    readonly [name: string]: string | readonly string[] | boolean | undefined
+  }
   readonly positionals: readonly (string | undefined)[]
 }
 
@@ -50,6 +54,7 @@ export interface CommandSpec {
 }
 
 type Switch = OptionSpec & { readonly value: null }
+type Repeated = OptionSpec & { readonly value: string; readonly repeats: true }
 type Valued<R extends boolean> = OptionSpec & { readonly value: string; readonly required: R }
 
 /** Declares an argument by its position; a command needs it unless it is optional. */
@@ -76,13 +81,20 @@ export function requiredOption(value: string, description: string): Valued<true>
   return { description, value, required: true }
 }
 
+/** Declares an option that may be given more than once; its values are a list. */
+export function repeatedOption(value: string, description: string): Repeated {
+  return { description, value, required: false, repeats: true }
+}
+
 /** The values of the declared options by their names. */
 export type OptionValues<O extends Options> = {
   readonly [N in keyof O]: O[N]['value'] extends null
     ? boolean
-    : O[N]['required'] extends true
-      ? string
-      : string | undefined
+    : O[N] extends Repeated
+      ? readonly string[]
+      : O[N]['required'] extends true
+        ? string
+        : string | undefined
 }
 
 export type Options = { readonly [name: string]: OptionSpec }

@@ -218,6 +218,7 @@ const LINES: readonly (readonly string[])[] = [
   ['build', '--root', 'root', '--workspace', 'missing'],
   ['codegen', '--workspace', 'missing'],
   ['dev', '--root', 'root', '--port', 'none'],
+  ['dev', 'hook', 'stripe', '--file', 'missing'],
   ['freeze', 'chat', '--url', 'https://app.test'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],

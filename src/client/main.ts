@@ -14,6 +14,7 @@ import { credentialCommands } from './commands/credentials.ts'
 import { dataCommands } from './commands/data/documents.ts'
 import { devCommand } from './commands/development/dev.ts'
 import { freezeCommand } from './commands/development/freeze.ts'
+import { devHookCommand } from './commands/development/hook.ts'
 import { docsCommand } from './commands/docs.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
@@ -59,6 +60,7 @@ import { Output } from './output.ts'
 export const COMMANDS: readonly CommandSpec[] = [
   initCommand,
   devCommand,
+  devHookCommand,
   freezeCommand,
   loginCommand,
   logoutCommand,

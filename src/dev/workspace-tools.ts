@@ -41,6 +41,14 @@ export function workspaceTools({
       const { runAttached } = await import('./attached/attached-session.ts')
       return runAttached({ ...request, describe, startTypeChecker })
     },
+    async signSample(sample) {
+      const { signSample } = await import('./local/hook-samples.ts')
+      return signSample(sample)
+    },
+    async failureOf(record, workspaceDirectory) {
+      const { failureOf } = await import('./local/hook-samples.ts')
+      return failureOf(record, workspaceDirectory)
+    },
     async develop(request) {
       // Loads the parts of a server only here, since a build does not need them.
       const { runDevelopment } = await import('./local/svc-dev.ts')

@@ -201,6 +201,16 @@ describe('the command line', () => {
     expect(rejectionOf(...argv)).toBe(detail)
   })
 
+  it('collects the values of an option that may be given more than once', () => {
+    const headers = (...words: string[]) => {
+      const { options } = parse('dev', 'hook', 'stripe', ...words).invocation
+      return options.header
+    }
+    expect(headers()).toEqual([])
+    expect(headers('--header', 'a:-1')).toEqual(['a:-1'])
+    expect(headers('--header', '007', '--header=--json')).toEqual(['007', '--json'])
+  })
+
   it('never repeats a credential that was typed in the wrong place', () => {
     const code = `rk_inv_v1_${'A'.repeat(43)}`
     expect(rejectionOf('login', '--url', 'https://x', code)).not.toContain('AAAA')

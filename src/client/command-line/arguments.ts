@@ -174,23 +174,26 @@ function checkOptionWords(words: readonly string[], spec: CommandSpec): void {
     if (!known.includes(name)) {
       throw usage(`Unknown option ${shown(name)}.${suggestion(name, known)}`, spec)
     }
-    if (seen.has(name)) throw usage(`${name} is given twice.`, spec)
+    const isRepeated = spec.options[name.slice(2)]?.repeats
+    if (seen.has(name) && !isRepeated) throw usage(`${name} is given twice.`, spec)
     if (noValue.includes(name) && name !== word) throw usage(`${name} takes no value.`, spec)
     seen.add(name)
   }
 }
 
 function readOptions(program: CAC, command: Command, spec: CommandSpec): Invocation['options'] {
-  const options: Record<string, string | boolean | undefined> = {}
+  const options: Record<string, string | readonly string[] | boolean | undefined> = {}
   for (const [i, [name, declared]] of Object.entries(spec.options).entries()) {
-    const value: string | boolean | undefined = program.options[command.options[i]!.name]
+    const value: string | string[] | boolean | undefined = program.options[command.options[i]!.name]
     const isGiven = value !== undefined
     if (declared.required && !isGiven) {
       throw usage(`${optionForm(name, declared)} is required: ${declared.description}.`, spec)
     }
     if (declared.value === null) options[name] = isGiven
-    else if (value === GUARD) throw usage(`--${name} needs a value.`, spec)
-    else if (typeof value === 'string') options[name] = unguarded(value)
+    else if ([value].flat().includes(GUARD)) throw usage(`--${name} needs a value.`, spec)
+    else if (declared.repeats) {
+      options[name] = isGiven ? [value as string | string[]].flat().map(unguarded) : []
+    } else if (typeof value === 'string') options[name] = unguarded(value)
   }
   return options
 }

@@ -1,5 +1,7 @@
 /** The tools that only the executable has, which `dev` makes: builds and `svc dev`. */
+import type { SignatureManifest } from '../../value/http/routes.ts'
 import type { ProjectId } from '../../value/ids.ts'
+import type { LogRecord } from '../../wire/logs.ts'
 import type { DevelopmentEvent } from './events.ts'
 
 export interface BuiltWorkspace {
@@ -73,6 +75,25 @@ export interface WatchRequest {
   readonly signal: AbortSignal
 }
 
+/** A request to a hook of the running `svc dev`, without its signature. */
+export interface UnsignedSample {
+  /** The Workspace that is served, absolute. */
+  readonly workspaceDirectory: string
+  readonly verify: Extract<SignatureManifest, { readonly secret: string }>
+  readonly url: string
+  readonly headers: Headers
+  readonly body: Uint8Array
+  readonly nowMillis: number
+  /** The ID of the event, for services that send one in a header. */
+  readonly id: string
+}
+
+/** The URL that the service would call, and the headers that it adds. */
+export interface SampleSignature {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
 /** The Workspaces that `svc init` starts with, the usual one first. */
 export const TEMPLATE_NAMES = ['chat', 'api', 'empty'] as const
 
@@ -107,6 +128,13 @@ export interface WorkspaceTools {
   }): Promise<readonly string[]>
   /** Runs `onChange` now and after each change of the files, until `signal` fires. */
   watch(request: WatchRequest): Promise<void>
+  /** Signs a sample as the service does, with the secret in the file of the Workspace. */
+  signSample(sample: UnsignedSample): Promise<SampleSignature>
+  /** Returns the failure that a record of the log describes, with its lines of source. */
+  failureOf(
+    record: LogRecord,
+    workspaceDirectory: string,
+  ): Promise<Extract<DevelopmentEvent, { readonly event: 'failed' }> | null>
   /** Serves a Workspace on this machine until `signal` fires. */
   develop(request: DevelopmentRequest): Promise<void>
   /** Synchronizes a Workspace into a shared Environment until `signal` fires. */

@@ -6,6 +6,7 @@
 import type { Code } from '../../errors/codes.ts'
 import { Fault, isFault, type Violation } from '../../errors/fault.ts'
 import { KINDS, type Kind } from '../../errors/kinds.ts'
+import type { HttpMethod } from '../../value/http/routes.ts'
 import { isId } from '../../value/ids.ts'
 import type { Secret } from '../../value/secret.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
@@ -36,7 +37,7 @@ const UNREACHABLE_MS = 5_000
 const RETRY_AFTER_MS_MAX = 10_000
 
 export interface Call<T> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method: HttpMethod
   readonly origin: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
@@ -153,6 +154,11 @@ async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Pro
 const SILENCE_MS = 45_000
 const LINE_CHARACTERS_MAX = 1024 * 1024
 
+/** A reader of lines that returns this has read enough, and the request ends. */
+export const LAST_LINE = Symbol('last line')
+/** Receives one line. */
+export type OnLine = (line: string) => Promise<unknown>
+
 /**
  * Calls `onLine` for each line of the answer in its turn; resolves at its end. Faults: those of
  * `send`; CLIENT_SERVER_UNREACHABLE also where nothing comes for 45 s.
@@ -160,7 +166,7 @@ const LINE_CHARACTERS_MAX = 1024 * 1024
 export async function sendForLines(
   network: Network,
   call: Omit<Call<unknown>, 'reply' | 'replay' | 'deadlineMs' | 'responseBytesMax'>,
-  onLine: (line: string) => Promise<void>,
+  onLine: OnLine,
 ): Promise<void> {
   const silence = new AbortController()
   const late = (): void => silence.abort(new DOMException('no answer in time', 'TimeoutError'))
@@ -182,7 +188,7 @@ export async function sendForLines(
       clearTimeout(timer)
       const lines = (rest + text).split('\n')
       rest = lines.pop()!
-      for (const line of lines) await onLine(line)
+      for (const line of lines) if ((await onLine(line)) === LAST_LINE) return
       if (rest.length > LINE_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
       timer = setTimeout(late, SILENCE_MS)
     }

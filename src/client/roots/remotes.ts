@@ -17,6 +17,7 @@ import type {
   EnvironmentOperation,
   ReplyOf,
 } from '../requests/operation-requests.ts'
+import type { OnLine } from '../requests/requests.ts'
 import { OperatorSession } from '../sessions/sessions.ts'
 import { usage } from '../usage.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
@@ -31,7 +32,7 @@ export interface EnvironmentCalls {
   /** Reads the lines of a stream until it ends. */
   readonly lines: <O extends EnvironmentOperation>(
     operation: O,
-    onLine: (line: string) => Promise<void>,
+    onLine: OnLine,
     ...input: EnvironmentCallArguments<O>
   ) => Promise<void>
 }

@@ -20,7 +20,7 @@ import {
   type ReplyOf,
   requestOf,
 } from '../requests/operation-requests.ts'
-import { type Call, send, sendForLines } from '../requests/requests.ts'
+import { type Call, type OnLine, send, sendForLines } from '../requests/requests.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 
 /** An access token that expires within this time is refreshed before the request. */
@@ -133,11 +133,7 @@ export class OperatorSession {
   }
 
   /** Reads the lines of a stream until it ends, for callers that have checked the types. */
-  anyLines(
-    operation: ManagementOperation,
-    onLine: (line: string) => Promise<void>,
-    input: AnyInput,
-  ): Promise<void> {
+  anyLines(operation: ManagementOperation, onLine: OnLine, input: AnyInput): Promise<void> {
     const request = anyRequestOf(operation, input)
     return this.#request(request, (call) => sendForLines(this.#context, call, onLine))
   }

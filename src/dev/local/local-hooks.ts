@@ -3,12 +3,9 @@ import type { DevelopmentEvent } from '../../client/development/events.ts'
 import type { RecordedActor } from '../../identity/actor.ts'
 import { changeMount, type MountPorts, readMounts } from '../../product/http-mounts/mounts.ts'
 import type { LoadedRelease } from '../../product/ports.ts'
-import { mountPath } from '../../value/http/mounts.ts'
+import { LOCAL_MOUNT, mountPath } from '../../value/http/mounts.ts'
 
 type HooksEvent = Extract<DevelopmentEvent, { event: 'hooks' }>
-
-/** The name of the mount. */
-const MOUNT = 'dev'
 
 export interface LocalHooksOptions {
   readonly ports: MountPorts
@@ -29,12 +26,12 @@ export class LocalHooks {
   constructor(options: LocalHooksOptions) {
     this.#options = options
     const { ports, author, target, url } = options
-    const known = readMounts(ports).find(({ name }) => name === MOUNT)?.configuration
+    const known = readMounts(ports).find(({ name }) => name === LOCAL_MOUNT)?.configuration
     if (known?.target === target && known.publicUrl === url && !known.pathToken) return
     const { system } = ports
     changeMount(ports, author, {
       operationId: system.ids.make('opn'),
-      name: MOUNT,
+      name: LOCAL_MOUNT,
       configuration: { target, publicUrl: url, pathToken: false },
       expectedRevision: null,
       changedAtMicros: system.nowMicros(),
@@ -48,7 +45,7 @@ export class LocalHooks {
     const hooks = (manifest.http ?? []).map((route): HooksEvent['hooks'][number] => ({
       name: route.name,
       methods: [...route.methods],
-      url: `${url}${mountPath(MOUNT)}${route.path === '/' ? '' : route.path}`,
+      url: `${url}${mountPath(LOCAL_MOUNT)}${route.path === '/' ? '' : route.path}`,
       function: route.function,
       verify: route.verify?.scheme ?? null,
     }))

@@ -140,7 +140,9 @@ function admitCommands(
   const confidentialKey = localConfidentialKey(product, author)
   const called = { url, applicationKey, confidentialKey, target: `channel:${CHANNEL}` }
   const { url: managementUrl, accessToken } = openLocalManagement(environment, options)
-  writeHolder(options.rootPath, { pid: process.pid, ...called, managementUrl, accessToken })
+  const { rootPath, workspaceDirectory } = options
+  const served = { pid: process.pid, workspaceDirectory, managementUrl, accessToken }
+  writeHolder(rootPath, { ...called, ...served })
   options.closing.add(() => removeHolder(options.rootPath))
   return called
 }

@@ -9,6 +9,8 @@ export const MOUNT_RATE_MAX = 10_000
 /** The prefix of the secret part of the path of a mount. */
 export const MOUNT_TOKEN_PREFIX = 'hkt_'
 export const MOUNT_TOKEN = /^hkt_[A-Za-z0-9_-]{43}$/
+/** The mount that `svc dev` makes. */
+export const LOCAL_MOUNT = 'dev'
 const PUBLIC_URL_MAX = 512
 
 /** Returns the path of the application origin below which a mount is. */

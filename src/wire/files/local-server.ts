@@ -17,23 +17,26 @@ export interface LocalServer {
   readonly confidentialKey: Secret
   /** The target that follows each save. */
   readonly target: string
+  /** Absolute path of the Workspace that is served. */
+  readonly workspaceDirectory: string
   /** Origin of the management API. */
   readonly managementUrl: string
   /** Opens the management API as long as the process runs. */
   readonly accessToken: Secret
 }
 
-export const LOCAL_SERVER_BYTES_MAX = 4_096
+export const LOCAL_SERVER_BYTES_MAX = 16_384
 
 const Origin = text(/^http:\/\/127\.0\.0\.1:[0-9]{1,5}$/, 'an address of this machine')
 
 const LocalServerFile = schema({
-  version: '2',
+  version: '3',
   pid: integer(1, 2 ** 31 - 1),
   url: Origin,
   applicationKey: text(/^rk_pub_v1_[A-Za-z0-9_-]{43}$/, 'a public key'),
   confidentialKey: text(/^rk_sec_v1_[A-Za-z0-9_-]{43}$/, 'a confidential key'),
   target: 'string',
+  workspaceDirectory: 'string',
   managementUrl: Origin,
   accessToken: text(/^rk_at_v1_[A-Za-z0-9_-]{43}$/, 'an access token'),
 })
@@ -45,7 +48,7 @@ export function formatLocalServer(server: LocalServer): string {
     confidentialKey: confidentialKey.reveal(),
     accessToken: accessToken.reveal(),
   }
-  return `${JSON.stringify({ version: 2, ...plain, ...secrets })}\n`
+  return `${JSON.stringify({ version: 3, ...plain, ...secrets })}\n`
 }
 
 /** Throws ValidationError. */

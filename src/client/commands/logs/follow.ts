@@ -24,14 +24,12 @@ export async function followLogs(
   onRecord: (record: LogRecord) => Promise<void>,
 ): Promise<never> {
   let { after } = query
-  const onLine = async (text: string): Promise<void> => {
-    const line = await readLine(text)
-    if (!('heartbeat' in line)) await onRecord(line)
-    if (line.cursor !== null) after = line.cursor
-  }
   for (;;) {
     try {
-      await remote.lines(followLogsOperation, onLine, { query: { ...query, after } })
+      await readLog(remote, { ...query, after }, async (line) => {
+        if (!('heartbeat' in line)) await onRecord(line)
+        if (line.cursor !== null) after = line.cursor
+      })
     } catch (error) {
       const isLost =
         isFault(error) && (error.retryable || error.code === 'CLIENT_SERVER_UNREACHABLE')
@@ -39,6 +37,19 @@ export async function followLogs(
     }
     await pause(RECONNECT_MS, signal)
   }
+}
+
+/**
+ * Calls `onLine` for each line of the log in its turn, until the connection ends, or it returns
+ * LAST_LINE.
+ */
+export async function readLog(
+  remote: Pick<Remote, 'lines'>,
+  query: Partial<LogFilters>,
+  onLine: (line: LogLine) => Promise<unknown>,
+): Promise<void> {
+  const onText = async (text: string) => onLine(await readLine(text))
+  await remote.lines(followLogsOperation, onText, { query })
 }
 
 async function readLine(text: string): Promise<LogLine> {
