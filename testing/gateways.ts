@@ -11,12 +11,12 @@ import type { DocumentStore } from '../src/documents/store.ts'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
 import type { IssueGuest } from '../src/engine/invocations/guest-identities.ts'
-import { QueryEnvelopes } from '../src/http/application/call-envelopes.ts'
 import { FunctionDocuments } from '../src/http/application/functions/documents.ts'
 import { PlainForms } from '../src/http/application/functions/forms.ts'
 import type { Gateway } from '../src/http/application/gateway.ts'
 import { KeyUsage } from '../src/http/application/key-usage.ts'
 import { type ApplicationOrigin, mountApplication } from '../src/http/application/mount.ts'
+import { ParsedQueries } from '../src/http/application/parsed-queries.ts'
 import { Realtime, type RealtimeLimits } from '../src/http/application/realtime/realtime.ts'
 import type { ApplicationLimits } from '../src/http/rate-limits.ts'
 import { RejectionLog } from '../src/http/rejection-log.ts'
@@ -164,7 +164,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     system: clock,
     log,
     engine,
-    envelopes: new QueryEnvelopes(),
+    parsedQueries: new ParsedQueries(),
     plainForms: new PlainForms(),
     functionDocuments: new FunctionDocuments(),
     tokens,

@@ -271,6 +271,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     openapi: 'the OpenAPI document of both origins',
   },
   'http/application': {
+    'parsed-queries.ts': 'keeps parsed Queries whose text arrives again',
     'call-envelopes.ts': 'parses the envelopes of calls',
     'browser-origins.ts': 'allowed browser origins',
     'development-targets.ts': 'targets of authors, and messages for them',

@@ -1,9 +1,10 @@
 /** Mounts the application origin of an open Environment. */
-import { QueryEnvelopes } from '../http/application/call-envelopes.ts'
+
 import { FunctionDocuments } from '../http/application/functions/documents.ts'
 import { PlainForms } from '../http/application/functions/forms.ts'
 import type { Gateway } from '../http/application/gateway.ts'
 import { type ApplicationOrigin, mountApplication } from '../http/application/mount.ts'
+import { ParsedQueries } from '../http/application/parsed-queries.ts'
 import { Realtime } from '../http/application/realtime/realtime.ts'
 import { applicationLimits } from '../http/rate-limits.ts'
 import { hookPorts } from '../product/http-mounts/hook-ports.ts'
@@ -50,7 +51,7 @@ export function openApplication(
     workspaces: product,
     hooks: hookPorts(product, engine),
     traces: traces ?? null,
-    envelopes: new QueryEnvelopes(),
+    parsedQueries: new ParsedQueries(memory),
     plainForms: new PlainForms(memory),
     functionDocuments: new FunctionDocuments(memory),
     limits: applicationLimits(system, options.sharedLimits),

@@ -15,11 +15,11 @@ import type { RejectionLog } from '../rejection-log.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import type { Transfers } from '../transfers/transfers.ts'
 import type { BrowserOrigins } from './browser-origins.ts'
-import type { QueryEnvelopes } from './call-envelopes.ts'
 import type { FunctionDocuments } from './functions/documents.ts'
 import type { PlainForms } from './functions/forms.ts'
 import type { ApplicationCaller, KeyRejection } from './incoming.ts'
 import type { KeyUsage } from './key-usage.ts'
+import type { ParsedQueries } from './parsed-queries.ts'
 
 /** A principal whose token expires. */
 export interface ExpiringPrincipal extends Principal {
@@ -47,7 +47,7 @@ export interface Gateway {
   readonly system: System
   readonly log: Logger
   readonly engine: CallEngine
-  readonly envelopes: QueryEnvelopes
+  readonly parsedQueries: ParsedQueries
   readonly plainForms: PlainForms
   readonly functionDocuments: FunctionDocuments
   readonly tokens: TokenVerifier

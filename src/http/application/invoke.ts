@@ -10,7 +10,7 @@ import type { QueryOutcome } from '../../engine/invocations/queries.ts'
 import type { QueryRequest } from '../../engine/invocations/requests.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { admitCall } from './call-admission.ts'
-import { type MutationEnvelope, readAction, readMutation } from './call-envelopes.ts'
+import { type MutationEnvelope, readAction, readMutation, readQuery } from './call-envelopes.ts'
 import type { Call, CallResponse } from './calls.ts'
 import type { Gateway } from './gateway.ts'
 import { recordedOutcome, toMutationRequest } from './recorded-outcomes.ts'
@@ -22,7 +22,7 @@ import { recordedOutcome, toMutationRequest } from './recorded-outcomes.ts'
  */
 export function invokeQuery(call: Call): MaybePromise<CallResponse> {
   const { gateway, bytes } = call
-  const request = admitCall(call, gateway.envelopes.read(bytes), 'query')
+  const request = admitCall(call, readQuery(gateway.parsedQueries, bytes), 'query')
   return request instanceof Promise ? queryWhenAdmitted(gateway, request) : query(gateway, request)
 }
 

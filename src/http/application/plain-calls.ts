@@ -3,10 +3,14 @@
  * kind of the call. Every step is that of the tagged routes; only the form differs, which
  * value/plain-json defines.
  */
+import type { QueryOutcome } from '../../engine/invocations/queries.ts'
 import type { QueryRequest } from '../../engine/invocations/requests.ts'
 import { Fault } from '../../errors/fault.ts'
+import { binaryBytes } from '../../system/binary-strings.ts'
+import type { CompressedForms } from '../../system/compression.ts'
+import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { isId, type OperationId } from '../../value/ids.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
+import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import type { IntegerForm } from '../../value/plain-json/encoding.ts'
 import { type Json, parseStrictJson, ROUNDED } from '../../value/strict-json.ts'
 import type { ValueObject } from '../../value/values.ts'
@@ -26,6 +30,7 @@ import {
   runAction,
   runMutation,
 } from './invoke.ts'
+import { keptText, type PlainArguments } from './parsed-queries.ts'
 import { readParameter } from './url-queries.ts'
 
 export const TARGET_HEADER = 'x-service-target'
@@ -71,18 +76,27 @@ class PlainCall implements NamedCall, DeclaredArguments {
   readonly integers: IntegerForm
   /** Null where the caller gave none. */
   readonly operationId: OperationId | null
-  readonly #call: Call
-  readonly #json: Json
+  readonly call: Call
+  readonly unsent: UnsentByKind
+  /** Name and body, which identify the arguments; null for a body that is too long to be kept. */
+  readonly #text: string | null
+  readonly #known: PlainArguments | undefined
+  /** The body, unless it was parsed before. */
+  readonly #json: Json | undefined
 
   /** Throws REQUEST_INVALID, and ValidationError for invalid JSON. */
-  constructor(call: Call, name: string) {
+  constructor(call: Call, name: string, unsent: UnsentByKind) {
     const { headers } = call.incoming.request
-    this.#call = call
+    this.call = call
+    this.unsent = unsent
     this.function = name
     this.target = requireShort(headers.get(TARGET_HEADER) ?? DEFAULT_TARGET)
     this.integers = integersOf(headers.get(INTEGERS_HEADER))
     this.operationId = operationIdOf(headers.get(OPERATION_ID_HEADER))
-    this.#json = parseStrictJson(call.bytes, ROUNDED)
+    const body = keptText(call.bytes)
+    this.#text = body === null ? null : `${name}\n${body}`
+    if (this.#text !== null) this.#known = call.gateway.parsedQueries.find('plain', this.#text)
+    if (this.#known === undefined) this.#json = parseStrictJson(call.bytes, ROUNDED)
   }
 
   get arguments(): DeclaredArguments {
@@ -91,7 +105,7 @@ class PlainCall implements NamedCall, DeclaredArguments {
 
   /** Throws METHOD_NOT_ALLOWED, REQUEST_INVALID and ARGUMENTS_INVALID. */
   read(definition: FunctionManifest): ValueObject {
-    const { gateway, incoming } = this.#call
+    const { gateway, incoming } = this.call
     const { kind } = definition
     if (incoming.request.method === 'GET' && kind !== 'query') {
       throw new Fault('METHOD_NOT_ALLOWED', { detail: `a ${kind} is called by POST` })
@@ -100,7 +114,19 @@ class PlainCall implements NamedCall, DeclaredArguments {
       const detail = `${OPERATION_ID_HEADER}: a ${kind} has no operation ID`
       throw new Fault('REQUEST_INVALID', { detail })
     }
-    return gateway.plainForms.read(definition, this.#json)
+    if (this.#known?.definition === definition) return this.#known.arguments
+    const given = gateway.plainForms.read(definition, this.#parsed())
+    if (this.#text !== null && kind === 'query') {
+      gateway.parsedQueries.keep('plain', this.#text, { definition, arguments: given })
+    }
+    return given
+  }
+
+  /** Returns the body as JSON. Another Release may have read it, whose values are its own. */
+  #parsed(): Json {
+    if (this.#json !== undefined) return this.#json
+    const bytes = binaryBytes(this.#text!.slice(this.function.length + 1))
+    return parseStrictJson(bytes, ROUNDED)
   }
 }
 
@@ -121,96 +147,134 @@ function operationIdOf(header: string | null): OperationId | null {
   throw new Fault('REQUEST_INVALID', { detail: `${OPERATION_ID_HEADER}: a canonical opn_ ID` })
 }
 
-/** Invokes the Function of this name. */
-export async function invokePlain(
+/**
+ * Invokes the Function of this name. Returns without a promise where the result of a Query is
+ * cached, as `invokeQuery` does.
+ */
+export function invokePlain(
   call: Call,
   name: string,
   unsent: UnsentByKind,
-): Promise<CallResponse> {
-  const plain = new PlainCall(call, name)
+): MaybePromise<CallResponse> {
+  const plain = new PlainCall(call, name, unsent)
   call.operationId = plain.operationId
+  let request: MaybePromise<QueryRequest>
+  try {
+    request = admitCall(call, plain, null)
+  } catch (error) {
+    return repeated(plain, error)
+  }
+  return request instanceof Promise
+    ? invokeWhenAdmitted(plain, request)
+    : invokeAdmitted(plain, request)
+}
+
+async function invokeWhenAdmitted(
+  plain: PlainCall,
+  admitted: Promise<QueryRequest>,
+): Promise<CallResponse> {
   let request: QueryRequest
   try {
-    request = await admitCall(call, plain, null)
+    request = await admitted
   } catch (error) {
-    return repeated(call, plain, unsent.mutation, error)
+    return repeated(plain, error)
   }
+  return invokeAdmitted(plain, request)
+}
+
+function invokeAdmitted(plain: PlainCall, request: QueryRequest): MaybePromise<CallResponse> {
   switch (request.definition.kind) {
     case 'query':
-      return query(call, plain, request, unsent.query)
+      return query(plain, request)
     case 'mutation':
-      return mutation(call, plain, unsent.mutation, request.arguments, () => request)
-    case 'action': {
-      const outcome = await runAction(call, request)
-      const result = resultOf(call, plain, outcome.resultText)
-      const { releaseId } = request.release
-      return response(call, releaseId, result, actionMetadata(outcome), unsent.action)
-    }
+      return mutation(plain, request.arguments, () => request)
+    case 'action':
+      return action(plain, request)
   }
 }
 
-async function query(
-  call: Call,
-  { integers }: PlainCall,
-  request: QueryRequest,
-  unsent: Unsent,
-): Promise<CallResponse> {
-  const { engine, plainForms } = call.gateway
+function query(plain: PlainCall, request: QueryRequest): MaybePromise<CallResponse> {
+  const { engine, plainForms } = plain.call.gateway
   const outcome = engine.query(request)
   // Only a cached outcome needs no wait.
-  const isCached = !(outcome instanceof Promise)
-  const found = await outcome
+  if (outcome instanceof Promise) return queryLater(plain, request, outcome)
   const { definition } = request
-  const { text, forms } = isCached
-    ? plainForms.writeCached(definition, found.resultText, integers)
-    : { text: plainForms.write(definition, found.resultText, integers), forms: null }
-  const answer = response(call, request.release.releaseId, text, queryMetadata(found), unsent)
-  return isCompressible(request, found) ? { ...answer, compressible: { forms } } : answer
+  const { text, forms } = plainForms.writeCached(definition, outcome.resultText, plain.integers)
+  return queryResponse(plain, request, outcome, { text, forms })
+}
+
+async function queryLater(
+  plain: PlainCall,
+  request: QueryRequest,
+  running: Promise<QueryOutcome>,
+): Promise<CallResponse> {
+  const outcome = await running
+  return queryResponse(plain, request, outcome, { text: resultOf(plain, outcome), forms: null })
+}
+
+function queryResponse(
+  plain: PlainCall,
+  request: QueryRequest,
+  outcome: QueryOutcome,
+  { text, forms }: { readonly text: string; readonly forms: CompressedForms | null },
+): CallResponse {
+  const { releaseId } = request.release
+  const answer = response(plain, { releaseId, text, metadata: queryMetadata(outcome) }, 'query')
+  return isCompressible(request, outcome) ? { ...answer, compressible: { forms } } : answer
+}
+
+async function action(plain: PlainCall, request: QueryRequest): Promise<CallResponse> {
+  const outcome = await runAction(plain.call, request)
+  const { releaseId } = request.release
+  const text = resultOf(plain, outcome)
+  return response(plain, { releaseId, text, metadata: actionMetadata(outcome) }, 'action')
 }
 
 /** Answers an exact repeat of a Mutation that the current Release rejects. */
-async function repeated(
-  call: Call,
-  plain: PlainCall,
-  unsent: Unsent,
-  rejection: unknown,
-): Promise<CallResponse> {
-  const { definition } = call
+async function repeated(plain: PlainCall, rejection: unknown): Promise<CallResponse> {
+  const { definition } = plain.call
   // Only the Function tells what the arguments of a repeat are.
   if (plain.operationId === null || definition?.kind !== 'mutation') throw rejection
-  return mutation(call, plain, unsent, plain.read(definition), () => {
+  return mutation(plain, plain.read(definition), () => {
     throw rejection
   })
 }
 
 async function mutation(
-  call: Call,
   plain: PlainCall,
-  unsent: Unsent,
   given: ValueObject,
   admit: () => QueryRequest,
 ): Promise<CallResponse> {
-  const { target, function: name } = plain
+  const { call, target, function: name } = plain
   const operationId = plain.operationId ?? call.gateway.system.ids.make('opn')
   const envelope = { target, function: name, arguments: given, operationId }
   const outcome = await runMutation(call, envelope, admit)
-  const result = resultOf(call, plain, outcome.resultText)
+  const { releaseId } = outcome
   const metadata = `${mutationMetadata(outcome)},"operationId":"${operationId}"`
-  return response(call, outcome.releaseId, result, metadata, unsent)
+  return response(plain, { releaseId, text: resultOf(plain, outcome), metadata }, 'mutation')
 }
 
-function resultOf({ gateway, definition }: Call, { integers }: PlainCall, tagged: string): string {
-  return gateway.plainForms.write(definition!, tagged, integers)
+function resultOf(
+  { call: { gateway, definition }, integers }: PlainCall,
+  { resultText }: { readonly resultText: string },
+): string {
+  return gateway.plainForms.write(definition!, resultText, integers)
+}
+
+interface Result {
+  readonly releaseId: string
+  /** The result in plain JSON. */
+  readonly text: string
+  readonly metadata: string
 }
 
 function response(
-  call: Call,
-  releaseId: string,
-  result: string,
-  metadata: string,
-  unsent: Unsent,
+  { call, unsent }: PlainCall,
+  { releaseId, text, metadata }: Result,
+  kind: FunctionKind,
 ): CallResponse {
   const { requestId, invocationId } = contextOf(call).context
   const head = `{"version":1,"status":"ok","requestId":"${requestId}","result":`
-  return { releaseId, invocationId, unsent, body: [head, result, `,"metadata":{${metadata}}}`] }
+  const body = [head, text, `,"metadata":{${metadata}}}`] as const
+  return { releaseId, invocationId, unsent: unsent[kind], body }
 }

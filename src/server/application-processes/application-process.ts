@@ -10,12 +10,12 @@ import { followSqliteDocuments } from '../../documents/sqlite/followed-store.ts'
 import { createReadingEngine, type ReadingEngine } from '../../engine/create-reading-engine.ts'
 import { createRunnerPool } from '../../engine/runners/runner-pool.ts'
 import { Fault } from '../../errors/fault.ts'
-import { QueryEnvelopes } from '../../http/application/call-envelopes.ts'
 import { FunctionDocuments } from '../../http/application/functions/documents.ts'
 import { PlainForms } from '../../http/application/functions/forms.ts'
 import type { Gateway } from '../../http/application/gateway.ts'
 import { KeyUsage } from '../../http/application/key-usage.ts'
 import { mountApplication } from '../../http/application/mount.ts'
+import { ParsedQueries } from '../../http/application/parsed-queries.ts'
 import { Realtime } from '../../http/application/realtime/realtime.ts'
 import { APPLICATION_CODES } from '../../http/errors.ts'
 import { applicationLimits } from '../../http/rate-limits.ts'
@@ -288,7 +288,7 @@ function gatewayOf(
     counts: requestCounts(metrics, 'application'),
     allowedOrigins: new Set(allowedOrigins),
     s3Host,
-    envelopes: new QueryEnvelopes(),
+    parsedQueries: new ParsedQueries(start.plan),
     plainForms: new PlainForms(start.plan),
     functionDocuments: new FunctionDocuments(start.plan),
     limits: applicationLimits(system, mapSharedMemory(start.limitsPath)),

@@ -20,6 +20,7 @@ function bytesOf(plan: MemoryPlan): number {
     2 * plan.documentCharacters +
     2 * plan.resultCharacters +
     2 * plan.plainCharacters +
+    2 * plan.parsedCharacters +
     2 * plan.describedCharacters +
     2 * plan.encodedCharacters +
     2 * plan.projectedCharacters +
@@ -76,6 +77,7 @@ describe('a memory plan', () => {
       ['text of the newest documents', inMib('documentCharacters')],
       ['results of Queries', inMib('resultCharacters')],
       ['the same in plain JSON', inMib('plainCharacters')],
+      ['parsed Queries', inMib('parsedCharacters')],
       ['OpenAPI documents of Functions', inMib('describedCharacters')],
       ['documents as callers receive them, each Release', inMib('encodedCharacters')],
       ['documents as a Release sees them, where that differs', inMib('projectedCharacters')],

@@ -22,6 +22,8 @@ export interface MemoryPlan {
   readonly resultCharacters: number
   /** Characters of cached results in plain JSON, with their tagged and compressed texts. */
   readonly plainCharacters: number
+  /** Characters of parsed Queries, with the objects of their values. */
+  readonly parsedCharacters: number
   /** Characters of the OpenAPI documents of Functions. */
   readonly describedCharacters: number
   /** Characters of documents as callers receive them, of one Release. */
@@ -77,6 +79,7 @@ export function divideMemory({ targetMib, cpus, processes = 1 }: PlanOptions): M
     documentCharacters: share(32),
     resultCharacters: share(64),
     plainCharacters: share(64),
+    parsedCharacters: share(64),
     describedCharacters: share(64),
     encodedCharacters: share(32),
     projectedCharacters: share(128),
