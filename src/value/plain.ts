@@ -3,7 +3,9 @@
  * values, so parsing follows the declared validator: an int64 is an integer or a string of digits,
  * bytes are base64url, a timestamp is ISO 8601 or a string of microseconds, an ID is a string.
  * Printed values parse to equal values under the same validator where it decides the type; where it
- * does not, `plainWriter` (plain/writer.ts) tags them.
+ * does not, `plainWriter` (plain/writer.ts) tags them. `plain-json` is a second codec because
+ * programs call with it: there the validator alone decides the form, so that a schema can say it,
+ * whereas people get a tag only where the text of this very value is ambiguous.
  */
 import { decodeBase64Url, encodeBase64Url } from './base64url.ts'
 import { isTableName, tableOfId } from './ids.ts'

@@ -1,6 +1,8 @@
 /**
  * Reads plain JSON as the values of a validator. What the validator leaves open (`undecided.ts`) is
- * tagged. Nothing is coerced: JSON that fits no declared type is rejected.
+ * tagged. Nothing is coerced: JSON that fits no declared type is rejected. `value/plain.ts` is a
+ * second codec because people type and read it: there a union or `any` of unambiguous values stays
+ * untagged, which no schema can describe.
  */
 import { accepts } from '../plain/tags.ts'
 import { isJsonObject, type Json } from '../strict-json.ts'
