@@ -1,4 +1,5 @@
 /** The guide to hooks: its samples are one Workspace, to which the services deliver events. */
+import { spawnSync } from 'node:child_process'
 import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -7,9 +8,18 @@ import { startTypeChecker } from '../src/dev/type-check/type-check.ts'
 import { hmac } from '../src/system/digests.ts'
 import { describeHere } from '../testing/describe-here.ts'
 import { LocalDevelopment } from '../testing/development/local-development.ts'
+import { codeBlocks } from '../testing/markdown/markdown.ts'
 import { workspaceSamples } from '../testing/markdown/workspace-samples.ts'
+import { NODE_PATH } from '../testing/servers/node-path.ts'
+import { kitWorkspace } from '../testing/test-kit/workspaces.ts'
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../src/docs/hooks.md'), 'utf8')
+const BLOCKS = codeBlocks(GUIDE)
+const EVENT = BLOCKS.find(({ above }) => above === '<!-- sample: stripe -->')!.text
+const SECRETS = BLOCKS.find(({ text }) => text.startsWith('STRIPE_WEBHOOK='))!.text
+const BUN = join(import.meta.dirname, '../node_modules/.bin/bun')
+const TEST = 'tests/hooks.test.ts'
+const { [TEST]: sampleTest, ...SAMPLES } = workspaceSamples(GUIDE)
 /** Lists what the handlers stored; `functions/notes.ts` is that of another schema. */
 const STORED = `
 import { query, v } from 'svc'
@@ -32,10 +42,9 @@ export const stored = query({
 let dev: LocalDevelopment
 beforeAll(async () => {
   dev = new LocalDevelopment()
-  for (const [path, text] of Object.entries(workspaceSamples(GUIDE))) dev.write(path, text)
+  for (const [path, text] of Object.entries(SAMPLES)) dev.write(path, text)
   dev.write('functions/notes.ts', STORED)
-  const secrets = ['STRIPE_WEBHOOK=whsec_s', 'GITHUB_WEBHOOK=g', 'MAIL_WEBHOOK=whsec_bWFpbA==']
-  dev.write('.env.local', `${secrets.join('\n')}\n`)
+  dev.write('.env.local', `${SECRETS}\n`)
   await dev.start()
 })
 afterAll(() => dev.dispose())
@@ -45,13 +54,9 @@ const sha256 = (key: string, text: string) => hmac('sha256', key, text)
 const DELIVERIES = [
   {
     name: 'stripe',
-    body: {
-      id: 'evt_1',
-      type: 'payment_intent.succeeded',
-      data: { object: { id: 'pi_1', amount: 250 } },
-    },
+    body: JSON.parse(EVENT),
     sign: (body: string) => {
-      const digest = sha256('whsec_s', `${seconds}.${body}`).toString('hex')
+      const digest = sha256('any-text', `${seconds}.${body}`).toString('hex')
       return { 'stripe-signature': `t=${seconds},v1=${digest}` }
     },
     stored: 'pi_1 250',
@@ -62,7 +67,7 @@ const DELIVERIES = [
     sign: (body: string) => ({
       'x-github-event': 'push',
       'x-github-delivery': '72d3162e-cc78-11e3-81ab-4c9367dc0958',
-      'x-hub-signature-256': `sha256=${sha256('g', body).toString('hex')}`,
+      'x-hub-signature-256': `sha256=${sha256('any-text', body).toString('hex')}`,
     }),
     stored: '0123abc',
   },
@@ -72,7 +77,7 @@ const DELIVERIES = [
     sign: (body: string) => ({
       'webhook-id': 'msg_1',
       'webhook-timestamp': seconds,
-      'webhook-signature': `v1,${sha256('mail', `msg_1.${seconds}.${body}`).toString('base64')}`,
+      'webhook-signature': `v1,${sha256('sample', `msg_1.${seconds}.${body}`).toString('base64')}`,
     }),
     stored: 'ada@example.com',
   },
@@ -98,4 +103,21 @@ test.each(DELIVERIES)('the handler of $name stores an event once', async (delive
   await dev.next('ran', (run) => run.function === callee, before)
   const stored = JSON.stringify(await dev.call('notes.stored'))
   expect(stored.split(`"${delivery.stored}"`)).toHaveLength(2)
+})
+
+test('the sample of a test passes', () => {
+  // `bun test` has the functions of Vitest under the same names, and starts faster.
+  const text = sampleTest!.replace("from 'vitest'", "from 'bun:test'")
+  const workspace = kitWorkspace('empty', { ...SAMPLES, [TEST]: text })
+  try {
+    const { status, stdout, stderr } = spawnSync(BUN, ['test', '--timeout', '60000', `./${TEST}`], {
+      cwd: workspace.directory,
+      encoding: 'utf8',
+      env: { ...process.env, PATH: NODE_PATH, SVC_EXECUTABLE: workspace.executable },
+    })
+    expect(stdout + stderr).toMatch(/^ 1 pass$/m)
+    expect(status).toBe(0)
+  } finally {
+    workspace.remove()
+  }
 })

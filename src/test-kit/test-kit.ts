@@ -12,6 +12,7 @@ import type {
   MigratedDocuments,
   OpenedEnvironment,
   ScheduledEntry,
+  StoredDelivery,
   StubbedRequest,
   StubbedResponse,
   TestLogLine,
@@ -29,6 +30,12 @@ interface Options {
   readonly secrets?: Readonly<Record<string, string>>
   readonly log?: (line: TestLogLine) => void
   readonly workspace?: string
+}
+
+interface DeliveredEvent {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+  readonly path?: string
 }
 
 interface AdvanceOptions {
@@ -118,6 +125,21 @@ class TestEnvironment implements HostedEnvironment {
   asGuest(token?: string): TestCaller {
     const caller = token === undefined ? { number: ++this.#guests } : { token }
     return this.#as({ kind: 'guest', ...caller })
+  }
+
+  async deliver(hook: string, event: DeliveredEvent = {}): Promise<StoredDelivery> {
+    const { stack: origin } = new Error()
+    const { body, path = null } = event
+    const type = body instanceof Uint8Array ? 'application/octet-stream' : 'application/json'
+    const headers = new Headers(event.headers)
+    if (!headers.has('content-type')) headers.set('content-type', type)
+    const given = { headers: [...headers], body: bytesOf(body).toString('base64'), path }
+    try {
+      return (await this.#request({ kind: 'deliver', hook, ...given })) as StoredDelivery
+    } catch (error) {
+      if (error instanceof Error) error.stack = stackAt(error, origin)
+      throw error
+    }
   }
 
   async advance(duration?: Duration, options: AdvanceOptions = {}): Promise<void> {
@@ -235,6 +257,13 @@ function stackAt({ name, message, stack = '' }: Error, origin = ''): string {
   // The first frame belongs to the kit.
   const frames = origin.split('\n').slice(2)
   return frames.length > 0 ? [`${name}: ${message}`, ...frames].join('\n') : stack
+}
+
+/** Returns the bytes of a body: a text and bytes as they are, every other value as JSON. */
+function bytesOf(body: unknown): Buffer {
+  if (body instanceof Uint8Array) return Buffer.from(body)
+  if (typeof body === 'string') return Buffer.from(body)
+  return Buffer.from(body === undefined ? '' : JSON.stringify(body))
 }
 
 function withDefaults({ issuer = ISSUER, roles = [], email }: Claims) {

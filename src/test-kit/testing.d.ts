@@ -94,6 +94,13 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
   /** The simulated time in microseconds, as `ctx.now()`. Each call takes a millisecond of it. */
   readonly now: bigint
   /**
+   * Delivers an event of another service to a hook of `http.ts`, as the service would: signed, with
+   * the secret of this name or one of the kit. `once` runs and the event is stored; the handler
+   * runs in the next `advance()`. An event that was delivered before is only answered. Rejects with
+   * CallError where a server would not accept the event.
+   */
+  deliver(hook: string, event?: DeliveredEvent): Promise<Delivered>
+  /**
    * Moves the simulated time and runs the scheduled work and the Crons that become due, in the
    * order of their times; they run only here. Without a duration it runs work that is due now.
    * Failures of that work are logged, and listed by `scheduled()`.
@@ -113,6 +120,26 @@ export interface TestEnvironment extends TestCaller, AsyncDisposable {
   fetch: FetchHandler | null
   /** Ends the environment. Calls in progress are rejected. */
   close(): Promise<void>
+}
+
+export interface DeliveredEvent {
+  /**
+   * Headers by name, beside those of the signature. A signature that is given is verified, so that
+   * a wrong one is rejected. Default of `content-type`: application/json, of bytes
+   * application/octet-stream.
+   */
+  readonly headers?: { readonly [name: string]: string }
+  /** A text or bytes, which are sent as they are, or any other value, which is sent as JSON. */
+  readonly body?: unknown
+  /** The path below the mount, with a query if wanted. Default: the path of the hook. */
+  readonly path?: string
+}
+
+export interface Delivered {
+  /** The scheduled work that handles the event. */
+  readonly deliveryId: ScheduledId
+  /** True for an event that was delivered before; its handler does not run again. */
+  readonly replayed: boolean
 }
 
 export interface AdvanceOptions {
@@ -142,8 +169,10 @@ export interface ScheduledCall {
   /** Microseconds since the Unix epoch. */
   readonly dueAt: bigint
   readonly lastErrorCode: string | null
-  /** Name of the Cron; null for work that a Function scheduled. */
+  /** Name of the Cron; null for other work. */
   readonly cron: string | null
+  /** Name of the hook whose event this is; null for other work. */
+  readonly hook: string | null
 }
 
 /**

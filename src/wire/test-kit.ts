@@ -57,6 +57,20 @@ const Call = schema({
 })
 export type CallRequest = Infer<typeof Call>
 
+/** The request of another service, without its signature. */
+const Deliver = schema({
+  kind: "'deliver'",
+  id: Count,
+  environment: Count,
+  hook: 'string',
+  headers: Headers,
+  /** Base64. */
+  body: 'string',
+  /** The path below the mount, with a query; null for that of the hook. */
+  path: 'string | null',
+})
+export type DeliverRequest = Infer<typeof Deliver>
+
 const Advance = schema({
   kind: "'advance'",
   id: Count,
@@ -81,7 +95,7 @@ const Fetched = schema({ kind: "'fetched'", id: Count, response: StubbedResponse
 
 /** A line that the host reads. */
 export const TestRequest = schema([
-  [[Open, '|', Call], '|', Advance],
+  [[Open, '|', Call], '|', [Deliver, '|', Advance]],
   '|',
   [[[Scheduled, '|', Documents], '|', Migrate], '|', [Close, '|', Fetched]],
 ])
@@ -146,6 +160,13 @@ export interface DescribedFunction {
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
+/** The value of a reply to `deliver`. */
+export interface StoredDelivery {
+  readonly deliveryId: string
+  /** True for an event that was delivered before. */
+  readonly replayed: boolean
+}
+
 /** The value of a reply to `migrate`: numbers of documents, as decimal text. */
 export interface MigratedDocuments {
   readonly processed: string
@@ -161,4 +182,5 @@ export interface ScheduledEntry {
   readonly dueAtMicros: string
   readonly lastErrorCode: string | null
   readonly cron: string | null
+  readonly hook: string | null
 }

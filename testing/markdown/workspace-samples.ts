@@ -3,7 +3,7 @@ import { assert } from '../../src/errors/assert.ts'
 import { codeBlocks } from './markdown.ts'
 
 const SCHEMA = 'schema.ts'
-const FILE = /^\/\/ ((?:functions\/[\w-]+|schema|crons|http)\.ts)\n/
+const FILE = /^\/\/ ((?:functions\/[\w-]+|tests\/[\w-]+\.test|schema|crons|http)\.ts)\n/
 const TABLES = /^import .* from 'svc'\n\nexport default defineSchema\(\{\n([\s\S]*)\n\}\)$/
 
 /**

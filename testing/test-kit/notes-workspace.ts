@@ -125,9 +125,53 @@ export default {
 }
 `
 
+const EVENTS = `import { internalMutation, v } from 'svc'
+const args = { delivery: v.httpDelivery() }
+export const onEvent = internalMutation({
+  arguments: args,
+  handler: async (ctx, { delivery }) => {
+    const { text } = delivery.json as { text: string }
+    if (text === '') throw new RangeError('an empty note')
+    await ctx.db.insert('notes', { text, at: delivery.receivedAt, by: null })
+  },
+})
+export const onRequest = internalMutation({
+  arguments: args,
+  handler: async (ctx, { delivery }) => {
+    const { method, path, headers, query, body } = delivery
+    const text = JSON.stringify({ method, path, headers, query, bytes: body.length })
+    await ctx.db.insert('notes', { text, at: delivery.receivedAt, by: null })
+  },
+})
+`
+const HTTP = `import { hook, httpRoutes, signature } from 'svc'
+import { internal } from './_generated/api'
+const handler = internal.events.onRequest
+export default httpRoutes({
+  stripe: hook({
+    path: '/stripe', verify: signature.stripe({ secret: 'STRIPE' }), maximumBytes: 1000,
+    once: (delivery) => (delivery.json as { id: string }).id,
+    handler: internal.events.onEvent,
+  }),
+  mail: hook({ path: '/mail', verify: signature.standardWebhooks({ secret: 'MAIL' }), handler }),
+  code: hook({
+    path: '/code/:name', verify: signature.github({ secret: 'CODE' }), headers: ['x-more'], handler,
+  }),
+  sms: hook({ path: '/sms', verify: signature.twilio({ secret: 'SMS' }), handler }),
+  chat: hook({ path: '/chat', verify: signature.slack({ secret: 'CHAT' }), handler }),
+  own: hook({
+    path: '/own', handler,
+    verify: signature.hmac({ secret: 'OWN', header: 'x-sig', algorithm: 'sha1', encoding: 'hex' }),
+  }),
+  token: hook({ path: '/token', verify: signature.jwt({ issuer: 'https://issuer' }), handler }),
+  open: hook({ path: '/', verify: 'none', handler }),
+})
+`
 export const NOTES_FILES = {
   'migrations.ts': MIGRATIONS,
   'schema.ts': SCHEMA,
   'functions/notes.ts': NOTES,
+  'functions/events.ts': EVENTS,
   'crons.ts': CRONS,
+  'http.ts': HTTP,
 }

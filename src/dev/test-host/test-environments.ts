@@ -29,13 +29,16 @@ import type { ValueObject } from '../../value/values.ts'
 import type {
   Caller,
   CallRequest,
+  DeliverRequest,
   MigratedDocuments,
   OpenRequest,
   ScheduledEntry,
+  StoredDelivery,
 } from '../../wire/test-kit.ts'
 import { SimulatedClock, SimulatedSystem } from './simulated-system.ts'
 import { SimulatedTime } from './simulated-time.ts'
 import { type AskTest, stubbedFetch } from './stubbed-fetch.ts'
+import { storeDelivery } from './test-deliveries.ts'
 import type { TestRelease } from './workspace-releases.ts'
 
 export interface TestEnvironmentOptions {
@@ -69,6 +72,8 @@ interface Parts {
   readonly clock: SimulatedClock
   readonly time: SimulatedTime
   readonly tokens: FunctionalTokens
+  readonly keyring: Keyring
+  readonly secret: (name: string) => Secret | null
   readonly environmentId: string
   readonly seed: number
   readonly directory: string
@@ -115,9 +120,10 @@ export class TestEnvironment {
     await this.#parts.time.advance(0)
   }
 
-  newIds({ functionKind }: CallRequest): CallIds {
+  newIds(request: CallRequest | DeliverRequest): CallIds {
     const { ids } = this.#parts.system
-    const operationId = functionKind === 'mutation' ? ids.make('opn') : null
+    const isMutation = request.kind === 'call' && request.functionKind === 'mutation'
+    const operationId = isMutation ? ids.make('opn') : null
     return { requestId: ids.make('req'), operationId }
   }
 
@@ -146,6 +152,18 @@ export class TestEnvironment {
     }
   }
 
+  /** Stores an event of another service. Its handler runs when the clock is advanced. */
+  async deliver(request: DeliverRequest, { requestId }: CallIds): Promise<StoredDelivery> {
+    const { system, clock } = this.#parts
+    const context = { requestId, invocationId: system.ids.make('ivc') }
+    const { moves } = clock
+    try {
+      return await storeDelivery(this.#parts, this.release, { context, request })
+    } finally {
+      if (clock.moves === moves) clock.move(CALL_MILLIS)
+    }
+  }
+
   /** Advances the clock and runs due work. `crons` names the enabled Crons; null enables all. */
   async advance(millis: number, crons: readonly string[] | null): Promise<void> {
     const unknown = crons?.find((name) => !this.#activations.has(name))
@@ -164,7 +182,17 @@ export class TestEnvironment {
       for (const work of page.items) {
         const { scheduledId: id, function: name, state, attempts, lastErrorCode, cron } = work
         const dueAtMicros = String(work.dueAtMicros)
-        entries.push({ id, function: name, state, attempts, dueAtMicros, lastErrorCode, cron })
+        const hook = work.http?.route ?? null
+        entries.push({
+          id,
+          function: name,
+          state,
+          attempts,
+          dueAtMicros,
+          lastErrorCode,
+          cron,
+          hook,
+        })
       }
       after = page.nextId
     } while (after !== null)
@@ -258,6 +286,7 @@ async function openParts({
   const timers = new ManualTimers(clock, Number.POSITIVE_INFINITY)
   const directory = mkdtempSync(join(parent, 'environment-'))
   const file = { mayBeNew: true, isTemporary: true }
+  const configuration = configurationOf(request)
   const store = await openSqliteDocuments(join(directory, 'documents.db'), file)
   // Applies to calls by Actions too. Scheduled work instead runs at its due time.
   const afterMutation = () => {
@@ -284,7 +313,7 @@ async function openParts({
         resultClock: { monotonicMillis: () => clock.moves * RESULT_MILLIS },
         issueGuest: (guest) => tokens.issueGuest(guest),
         cursors: new Cursors(keyring),
-        configuration: configurationOf(request),
+        configuration,
         outbound: {
           allowedNetworks: [],
           substitute: { fetch: (sent) => stubbedFetch(ask, sent) },
@@ -292,7 +321,9 @@ async function openParts({
       }),
   )
   const time = new SimulatedTime(clock, timers, engine.scheduler)
-  return { engine, files, system, clock, time, tokens, environmentId, seed, directory }
+  const { secret } = configuration.current
+  const shown = { tokens, keyring, secret, environmentId, seed, directory }
+  return { engine, files, system, clock, time, ...shown }
 }
 
 async function closeParts({ files, engine, directory }: Parts): Promise<void> {

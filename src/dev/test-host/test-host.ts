@@ -130,10 +130,14 @@ class TestHost {
       this.#fail(id, new Fault('UNAVAILABLE', { detail: 'the test environment is closed' }))
       return
     }
-    if (request.kind === 'call') {
+    if (request.kind === 'call' || request.kind === 'deliver') {
       const ids = environment.newIds(request)
       this.#calls.set(ids.requestId, [])
-      await this.#reply(id, () => environment.call(request, ids), { environment, ids })
+      const task =
+        request.kind === 'call'
+          ? () => environment.call(request, ids)
+          : async () => JSON.stringify(await environment.deliver(request, ids))
+      await this.#reply(id, task, { environment, ids })
       this.#calls.delete(ids.requestId)
     } else if (request.kind === 'close') {
       this.#environments.delete(request.environment)
