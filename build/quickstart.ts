@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type Cluster, execute, startCluster } from '../testing/databases/cluster.ts'
 import { freePort, isFree } from '../testing/servers/ports.ts'
 import { type ServerProcess, startServer } from '../testing/servers/server-process.ts'
+import { addHook, hookCommand, MOUNT, SECRET } from './quickstart/hook.ts'
 import { bundlePage, type ServedPage, servePage } from './quickstart/page.ts'
 import {
   type Decisions,
@@ -38,6 +39,8 @@ const DATABASE = 'svc_identity'
 const MANAGEMENT_PORT = 3220
 const APPLICATION_PORT = 3210
 const PAGE_PORT = 5173
+
+type Environment = Readonly<Record<string, string>>
 
 interface Run {
   readonly paths: Paths
@@ -115,11 +118,13 @@ function clientEnvironment({ paths, decisions }: Run): Record<string, string> {
 }
 
 async function startService(run: Run, svc: Client): Promise<ServerProcess> {
-  const { paths, signal } = run
+  const { paths, decisions, signal } = run
   if (!existsSync(join(paths.productRoot, 'service.json'))) {
     say('Creating the Product root and a chat Workspace (svc init) ...')
     const where = ['--root', paths.productRoot, '--workspace', paths.workspace]
     await svc('init', ...where, '--name', 'chat')
+    decisions.hookSecret = addHook(paths.workspace)
+    writeDecisions(paths, decisions)
   }
   say('Applying the identity schema (svc-server migrate) ...')
   const environment = serverEnvironment(run)
@@ -152,6 +157,19 @@ async function logIn(run: Run, server: ServerProcess, svc: Client): Promise<void
     await login('login', '--url', server.management, '--code-env', 'SVC_CODE')
   }
   await svc('link', '--root', paths.productRoot)
+}
+
+/** Mounts the hook. Returns its secret; null for a Workspace of a version without hooks. */
+async function mountHook({ paths, decisions, signal }: Run, environment: Environment) {
+  const { hookSecret, channelId } = decisions
+  if (hookSecret === undefined) return null
+  if (channelId !== null) return hookSecret
+  say('Mounting the hook of the Workspace (svc config set, svc http mount) ...')
+  const svc = clientAt(DIST, { ...environment, [SECRET]: hookSecret }, signal)
+  const at = ['--remote', '--root', paths.productRoot]
+  await svc('config', 'set', SECRET, '--secret', '--value-env', SECRET, ...at)
+  await svc('http', 'mount', MOUNT, '--target', TARGET, ...at)
+  return hookSecret
 }
 
 /** Returns the public key. The secret key is written into its file, once. */
@@ -250,6 +268,7 @@ async function bringUp(run: Run): Promise<Shown> {
   const application = server.application ?? ''
   await untilReady(`${application}/readyz`, signal)
   const publicKey = await createKeys(run, svc)
+  const hookSecret = await mountHook(run, environment)
   const channelId = await firstMessage(run, application, publicKey)
   const isLive = (run.decisions.keys?.scopes ?? FIRST_SCOPES).includes('realtime')
   const page = isLive ? await startPage(run, application, publicKey) : null
@@ -262,6 +281,7 @@ async function bringUp(run: Run): Promise<Shown> {
     publicKey,
     secretKeyFile: paths.secretKeyFile,
     channelId,
+    hook: hookSecret === null ? null : hookCommand(application, hookSecret, channelId),
     operationId: newOperationId(),
     client: join(DIST, 'svc'),
     clientEnvironment: environment,

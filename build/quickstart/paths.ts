@@ -59,6 +59,8 @@ export interface Decisions {
   readonly channelOperationId: string
   readonly messageOperationId: string
   channelId: string | null
+  /** The secret of the hook; absent for a Workspace of a version without hooks. */
+  hookSecret?: string
 }
 
 /** Creates `home` if it does not exist. */

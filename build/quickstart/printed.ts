@@ -6,6 +6,8 @@ export interface Shown {
   readonly publicKey: string
   readonly secretKeyFile: string
   readonly channelId: string
+  /** A command that sends an event to the hook; null for a Workspace without it. */
+  readonly hook: string | null
   readonly operationId: string
   readonly client: string
   readonly clientEnvironment: Readonly<Record<string, string>>
@@ -57,6 +59,14 @@ function commands(shown: Shown): { title: string; command: string }[] {
         shown.operationId,
       ),
     },
+    ...(shown.hook === null
+      ? []
+      : [
+          {
+            title: 'Write one as another service (a hook; the same event takes effect once):',
+            command: shown.hook,
+          },
+        ]),
     {
       title: 'See what is released, as the operator:',
       command: operatorCommand(shown, ['status']),

@@ -113,8 +113,8 @@ test('the printed commands work, Ctrl-C ends all processes, a second start resum
   expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
   expect(first.commands.length).toBe(1)
   const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
-  const [query = '', mutation = '', status = '', check = '', watch = ''] = all
-  expect(all.length).toBe(5)
+  const [query = '', mutation = '', hook = '', status = '', check = '', watch = ''] = all
+  expect(all.length).toBe(6)
   expect(paste(first.commands[0]!)).toContain('production')
   expect(paste(query)).toContain('It works.')
   expect(JSON.parse(paste(mutation))).toMatchObject({
@@ -123,6 +123,12 @@ test('the printed commands work, Ctrl-C ends all processes, a second start resum
   })
   expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
   expect(paste(query)).toContain('Hello from curl')
+  const { deliveryId } = JSON.parse(paste(hook))
+  expect(JSON.parse(paste(hook))).toMatchObject({ status: 'accepted', deliveryId })
+  // The handler runs after the answer.
+  let messages = ''
+  while (!messages.includes('Hello from another service')) messages = paste(query)
+  expect(messages.split('Hello from another service')).toHaveLength(2)
   expect(paste(status)).toContain('production')
   expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
   expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
