@@ -21,7 +21,7 @@ const WRITERS = 8
 /** Bound of the number of batches that pass the point before the kill. */
 const PASSES_MAX = 6
 const WRITE_MILLIS_MAX = 4
-const TIMEOUT_MILLIS = LONG ? 1_800_000 : 120_000
+const TIMEOUT_MILLIS = LONG ? 1_800_000 : 600_000
 
 const campaigns = LONG
   ? POINTS.map((point) => ({ where: point, points: Array<Death['point']>(LONG_KILLS).fill(point) }))
