@@ -4,6 +4,7 @@
  * begins with `__` is for the builder alone.
  */
 export { cronJobs } from './crons.ts'
+export { endpoint } from './endpoints.ts'
 export { UniqueViolation } from './errors.ts'
 export {
   action,

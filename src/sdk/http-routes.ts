@@ -1,5 +1,4 @@
-/** `httpRoutes`, `hook` and `signature`: declare which requests of other services are handled. */
-import { isRoutePath } from '../value/http/paths.ts'
+/** `httpRoutes` and `hook`: declare which requests of other services and programs are handled. */
 import {
   deliveryHeaders,
   HEADER_NAME,
@@ -7,20 +6,15 @@ import {
   HOOK_BYTES_MAX,
   HOOK_HEADERS_MAX,
   type HookManifest,
-  HTTP_METHODS,
-  type HttpMethod,
   ROUTE_NAME,
   ROUTES_MAX,
   SECRET_HEADERS,
   type SignatureManifest,
 } from '../value/http/routes.ts'
-import {
-  DefinitionError,
-  isPlainObject,
-  quotedList,
-  rejectUnknownOptions,
-} from './definition-errors.ts'
+import { DefinitionError, isPlainObject, rejectUnknownOptions } from './definition-errors.ts'
+import { endpointContent } from './endpoints.ts'
 import { referencedFunction } from './function-references.ts'
+import { bytesOf, methodsOf, pathOf } from './route-options.ts'
 import { isSignature, signatureContent } from './signatures.ts'
 import { kindOf } from './validators.ts'
 
@@ -36,12 +30,14 @@ interface HookContent extends Omit<HookManifest, 'name' | 'hasOnce'> {
   readonly once: ((delivery: unknown) => unknown) | null
 }
 
+type RouteContent = HookContent | NonNullable<ReturnType<typeof endpointContent>>
+
 export interface HookDefinition {
   readonly [HOOK]: HookContent
 }
 
 export interface HttpDefinition {
-  readonly [HTTP]: readonly (HookContent & { readonly name: string })[]
+  readonly [HTTP]: readonly (RouteContent & { readonly name: string })[]
 }
 
 /** Declares routes by name. Throws DefinitionError for the first invalid one. */
@@ -61,19 +57,24 @@ export function httpRoutes(definitions: unknown): HttpDefinition {
   return Object.freeze({ [HTTP]: routes })
 }
 
-function contentOf(name: string, route: unknown): HookContent {
+function contentOf(name: string, route: unknown): RouteContent {
   if (!ROUTE_NAME.test(name)) {
     throw new DefinitionError(
       `httpRoutes(...) has a route "${name}"`,
       'Use a letter, then letters, digits, _ and -, at most 64 characters',
     )
   }
-  const marked = (
-    typeof route === 'object' && route !== null ? route : {}
-  ) as Partial<HookDefinition>
-  if (marked[HOOK] !== undefined) return marked[HOOK]
-  const fix = `Write ${name}: hook({ path: ..., verify: ..., handler: ... })`
-  throw new DefinitionError(`httpRoutes(...) ${name} is ${kindOf(route)}, not a hook`, fix)
+  const content = hookContent(route) ?? endpointContent(route)
+  if (content !== undefined) return content
+  throw new DefinitionError(
+    `httpRoutes(...) ${name} is ${kindOf(route)}, neither a hook nor an endpoint`,
+    `Write ${name}: hook({ path: ..., verify: ..., handler: ... }), or endpoint({ ... })`,
+  )
+}
+
+function hookContent(route: unknown): HookContent | undefined {
+  if (typeof route !== 'object' || route === null) return undefined
+  return (route as Partial<HookDefinition>)[HOOK]
 }
 
 /** Declares an inbox: each event of another service is handled once. */
@@ -90,8 +91,11 @@ export function hook(definition: unknown): HookDefinition {
   const content: HookContent = {
     kind: 'hook',
     path: pathOf(definition.path, owner),
-    methods: methodsOf(definition.methods, owner),
-    maximumBytes: bytesOf(definition.maximumBytes, owner),
+    methods: methodsOf(definition.methods ?? ['POST'], owner),
+    maximumBytes: bytesOf(definition.maximumBytes ?? HOOK_BYTES_DEFAULT, {
+      owner,
+      max: HOOK_BYTES_MAX,
+    }),
     headers: deliveryHeaders(verify, headersOf(definition.headers ?? [], owner)),
     verify,
     once: onceOf(definition.once, owner),
@@ -101,42 +105,6 @@ export function hook(definition: unknown): HookDefinition {
     }),
   }
   return Object.freeze({ [HOOK]: Object.freeze(content) })
-}
-
-function pathOf(value: unknown, owner: string): string {
-  if (typeof value === 'string' && isRoutePath(value)) return value
-  throw new DefinitionError(
-    `${owner} path is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
-    'Write "/" and segments of letters, digits, ".", "_", "~", "-", or :name, such as "/stripe"',
-  )
-}
-
-function methodsOf(value: unknown, owner: string): readonly HttpMethod[] {
-  if (value === undefined) return ['POST']
-  if (!Array.isArray(value) || value.length === 0) {
-    throw new DefinitionError(`${owner} methods is not a list of methods`, 'Write ["POST"]')
-  }
-  for (const [i, method] of value.entries()) {
-    if (!(HTTP_METHODS as readonly unknown[]).includes(method)) {
-      const shown = typeof method === 'string' ? `"${method}"` : kindOf(method)
-      throw new DefinitionError(
-        `${owner} methods lists ${shown}`,
-        `Use ${quotedList(HTTP_METHODS)}`,
-      )
-    }
-    if (value.indexOf(method) === i) continue
-    throw new DefinitionError(`${owner} methods lists "${method}" twice`, 'List each method once')
-  }
-  return (value as HttpMethod[]).toSorted()
-}
-
-function bytesOf(value: unknown, owner: string): number {
-  if (value === undefined) return HOOK_BYTES_DEFAULT
-  const isCount = typeof value === 'number' && Number.isInteger(value)
-  if (isCount && value >= 1 && value <= HOOK_BYTES_MAX) return value
-  const shown = typeof value === 'number' ? String(value) : kindOf(value)
-  const fix = `Write a whole number from 1 to ${HOOK_BYTES_MAX}`
-  throw new DefinitionError(`${owner} maximumBytes is ${shown}`, fix)
 }
 
 function headersOf(value: unknown, owner: string): readonly string[] {

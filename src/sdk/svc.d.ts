@@ -231,6 +231,7 @@ type Flatten<T> = { [Key in keyof T]: T[Key] }
 declare const cronTypes: unique symbol
 declare const httpTypes: unique symbol
 declare const hookTypes: unique symbol
+declare const endpointTypes: unique symbol
 declare const signatureTypes: unique symbol
 declare const migrationTypes: unique symbol
 declare const tableTypes: unique symbol
@@ -725,13 +726,37 @@ export declare function hook(definition: {
   handler: FunctionReference<'mutation' | 'action', { delivery: HttpDelivery }, unknown>
 }): Hook
 
+/** A small API of HTTP, made with `endpoint`. */
+export interface Endpoint {
+  readonly [endpointTypes]: true
+}
+
+/**
+ * Declares a request that calls a Function and is answered with its result: 200 with the result as
+ * JSON, or what a Function with `returns: v.httpResponse()` decides. Arguments come by name from
+ * the path, the query and the JSON body. The request has no Application Key: everybody who knows
+ * the URL may call the Function, with a bearer token where its `auth` requires an identity.
+ */
+export declare function endpoint(definition: {
+  /** The path below the mount. Each parameter is an argument of the Function: "/orders/:id". */
+  path: string
+  /** GET is for Queries alone; it answers HEAD too. */
+  methods: readonly ('DELETE' | 'GET' | 'PATCH' | 'POST' | 'PUT')[]
+  /** Longest body, at most 2,097,152 bytes; 262,144 by default. */
+  maximumBytes?: number
+  /** Origins whose pages may call it, or "*" for those of all; none by default. */
+  origins?: readonly string[] | '*'
+  /** Any Function of this Workspace, also an internal one, which no key can call. */
+  handler: FunctionReference<FunctionKind, unknown, unknown>
+}): Endpoint
+
 export interface HttpDefinition {
   readonly [httpTypes]: true
 }
 
 /**
- * Declares by name the requests of other services that this Workspace handles. It is the default
- * export of `http.ts`. An operator mounts it with `svc http mount`:
+ * Declares by name the requests of other services and programs that this Workspace handles. It is
+ * the default export of `http.ts`. An operator mounts it with `svc http mount`:
  *
  *     export default httpRoutes({
  *       stripe: hook({
@@ -742,7 +767,9 @@ export interface HttpDefinition {
  *       }),
  *     })
  */
-export declare function httpRoutes(routes: { readonly [name: string]: Hook }): HttpDefinition
+export declare function httpRoutes(routes: {
+  readonly [name: string]: Hook | Endpoint
+}): HttpDefinition
 
 /**
  * A stored document as a migration finds it: it may still lack what the schema requires, so each

@@ -15,7 +15,7 @@ import { parseDescription } from '../../wire/files/manifest.ts'
 import { buildWorkspace, type Describe } from './build.ts'
 
 const FUNCTIONS = `
-import { internalAction, internalMutation, internalQuery, mutation, v } from 'svc'
+import { internalAction, internalMutation, internalQuery, mutation, query, v } from 'svc'
 const args = { delivery: v.httpDelivery() }
 export const onEvent = internalMutation({ arguments: args, handler: () => null })
 export const forward = internalAction({ arguments: args, handler: () => null })
@@ -24,6 +24,10 @@ export const open = mutation({ clients: ['public'], arguments: args, handler: ()
 export const own = internalMutation({ auth: 'user', arguments: args, handler: () => null })
 export const refund = internalAction({
   uses: { network: [], secrets: ['PAYMENTS'] }, handler: () => null,
+})
+export const order = query({
+  clients: ['public'], arguments: { id: v.string(), count: v.int64() }, returns: v.httpResponse(),
+  handler: () => ({}),
 })
 export const more = internalMutation({
   arguments: { ...args, more: v.optional(v.string()) }, handler: () => null,
@@ -50,8 +54,8 @@ afterAll(async () => {
 })
 
 const HEAD = [
-  `import { hook, httpRoutes, signature } from 'svc'`,
-  `import { internal } from './_generated/api'`,
+  `import { endpoint, hook, httpRoutes, signature } from 'svc'`,
+  `import { api, internal } from './_generated/api'`,
   '',
 ].join('\n')
 const declared = (routes: string): string => `${HEAD}export default httpRoutes({\n${routes}\n})\n`
@@ -157,7 +161,7 @@ test.each([
   const routes = await routesOf(
     declared(`  a: hook({ path: '/', verify: ${verify}, ${HANDLED} }),`),
   )
-  expect(routes![0]!.verify).toEqual(expected)
+  expect(routes![0]).toMatchObject({ kind: 'hook', verify: expected })
 })
 
 test('a Workspace without routes has none in its manifest', async () => {
@@ -261,5 +265,98 @@ test('a file that does not export routes is rejected', async () => {
   expect(await rejectionOf('export const x = 1\n')).toContain('export default httpRoutes({ ... })')
   expect(await rejectionOf('export default {}\n')).toContain('must be httpRoutes({ ... })')
   const plain = declared(`  a: { path: '/', verify: 'none', ${HANDLED} },`)
-  expect(await rejectionOf(plain)).toContain('a is an object, not a hook')
+  expect(await rejectionOf(plain)).toContain('a is an object, neither a hook nor an endpoint')
+})
+
+const READ = `path: '/orders/:id', methods: ['GET'], handler: api.payments.order`
+
+test('endpoints are part of the manifest, with their defaults', async () => {
+  const routes = await routesOf(
+    declared(`
+  read: endpoint({ ${READ} }),
+  write: endpoint({
+    path: '/orders', methods: ['PUT', 'POST'], maximumBytes: 2_097_152,
+    origins: ['https://b.example', 'http://localhost:5173'], handler: internal.payments.forward,
+  }),
+  open: endpoint({ path: '/open', methods: ['POST'], origins: '*', handler: api.payments.open }),`),
+  )
+  expect(routes).toEqual([
+    {
+      kind: 'endpoint',
+      name: 'open',
+      path: '/open',
+      methods: ['POST'],
+      maximumBytes: 262_144,
+      origins: ['*'],
+      function: 'payments.open',
+    },
+    {
+      kind: 'endpoint',
+      name: 'read',
+      path: '/orders/:id',
+      methods: ['GET'],
+      maximumBytes: 262_144,
+      origins: [],
+      function: 'payments.order',
+    },
+    {
+      kind: 'endpoint',
+      name: 'write',
+      path: '/orders',
+      methods: ['POST', 'PUT'],
+      maximumBytes: 2_097_152,
+      origins: ['http://localhost:5173', 'https://b.example'],
+      function: 'payments.forward',
+    },
+  ])
+})
+
+test.each([
+  [`methods: ['GET'], handler: api.payments.order`, 'path is undefined'],
+  [`path: '/orders', handler: api.payments.order`, 'has no methods. Write methods: ["GET"]'],
+  [`${READ}, auth: 'none'`, 'has no option "auth". Leave it out: the declaration of the Function'],
+  [`${READ}, arguments: {}`, 'has no option "arguments". Leave it out'],
+  [`${READ}, returns: null`, 'has no option "returns". Leave it out'],
+  [`${READ}, verify: 'none'`, 'has no option "verify"'],
+  [`${READ}, maximumBytes: 2_097_153`, 'from 1 to 2097152'],
+  [`${READ}, origins: 'https://a.example'`, 'origins is "https://a.example". Write a list'],
+  [`${READ}, origins: ['*']`, 'origins lists "*"'],
+  [`${READ}, origins: ['https://a.example/']`, 'origins lists "https://a.example/"'],
+  [`${READ}, origins: ['https://A.example']`, 'origins lists "https://A.example"'],
+  [`${READ}, origins: ['https://a.example:443']`, 'origins lists "https://a.example:443"'],
+  [`${READ}, origins: ['null']`, 'origins lists "null"'],
+  [`${READ}, origins: ['https://*.example']`, 'origins lists "https://*.example"'],
+  [`${READ}, origins: ['http://a', 'http://a']`, 'origins lists "http://a" twice'],
+  [`path: '/orders', methods: ['GET'], handler: () => null`, 'handler is a function'],
+  [`path: '/orders', methods: ['OPTIONS'], handler: api.payments.order`, 'lists "OPTIONS"'],
+])('an invalid endpoint is rejected with its line: %s', async (endpoint, message) => {
+  const detail = await rejectionOf(declared(`  a: endpoint({ ${endpoint} }),`))
+  expect(detail).toMatch(/^http\.ts:\d+/)
+  expect(detail).toContain(message)
+})
+
+test.each([
+  [`path: '/a', methods: ['GET'], handler: api.payments.absent`, 'a Function of this Workspace'],
+  [
+    `path: '/a', methods: ['GET', 'POST'], handler: api.payments.open`,
+    'other methods than GET, by which nothing changes: the handler is a mutation at methods',
+  ],
+  [
+    `path: '/a/:order', methods: ['GET'], handler: api.payments.order`,
+    'parameters that are arguments of payments.order, unlike :order at path',
+  ],
+])('an endpoint that does not fit its Function is rejected: %s', async (endpoint, rule) => {
+  const detail = await rejectionOf(declared(`  a: endpoint({ ${endpoint} }),`))
+  expect(detail).toMatch(/^http\.ts:4\n {2}a: expected /)
+  expect(detail).toContain(rule)
+})
+
+test('a hook and an endpoint do not share a request', async () => {
+  const hook = `  event: hook({ path: '/a/:x', verify: 'none', ${HANDLED} }),`
+  const endpoint = `  call: endpoint({
+    path: '/a/b', methods: ['POST'], handler: api.payments.open }),`
+  expect(await routesOf(declared(`${hook}\n${endpoint}`))).toHaveLength(2)
+  const same = endpoint.replace('/a/b', '/a/:delivery')
+  const detail = await rejectionOf(declared(`${hook}\n${same}`))
+  expect(detail).toContain('a path that no request shares with "call" (/a/:delivery) at path')
 })

@@ -188,9 +188,9 @@ function declaredSecrets({ functions, http = [] }: UsedNames): DeclaredSecrets {
   for (const { name, uses } of [...functions.values()].sort(byName)) {
     for (const secret of uses?.secrets ?? []) usesOf(secret).functions.push(name)
   }
-  for (const { name, verify } of http) {
-    const secret = secretOf(verify)
-    if (secret !== null) usesOf(secret).hooks.push(name)
+  for (const route of http) {
+    const secret = route.kind === 'hook' ? secretOf(route.verify) : null
+    if (secret !== null) usesOf(secret).hooks.push(route.name)
   }
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -47,7 +47,7 @@ export class LocalHooks {
       methods: [...route.methods],
       url: `${url}${mountPath(LOCAL_MOUNT)}${route.path === '/' ? '' : route.path}`,
       function: route.function,
-      verify: route.verify?.scheme ?? null,
+      verify: route.kind === 'endpoint' ? null : (route.verify?.scheme ?? null),
     }))
     const text = JSON.stringify(hooks)
     if (text === this.#reported) return

@@ -97,8 +97,9 @@ function readWorkspace(definitions: Definitions, encoders: Encoders): Workspace 
     callable.set(migrationFunction(migration.name), batchOf(migration, encoders))
   }
   const routes = (definitions.http?.[httpKey] ?? []) as readonly DefinedRoute[]
-  for (const { name, once } of routes) {
-    if (once !== null) callable.set(onceFunction(name), codeOfOnce(once))
+  for (const route of routes) {
+    if (route.kind !== 'hook' || route.once === null) continue
+    callable.set(onceFunction(route.name), codeOfOnce(route.once))
   }
   return {
     functions: callable,

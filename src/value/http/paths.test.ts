@@ -1,6 +1,6 @@
 /** Paths of routes: which are valid, which are ambiguous, and which route a request reaches. */
 import { expect, test } from 'vitest'
-import { findAmbiguity, isRoutePath, matchRoute } from './paths.ts'
+import { findAmbiguity, isRoutePath, matchRoute, parameterNames, pathParameters } from './paths.ts'
 
 const post = (path: string) => ({ path, methods: ['POST'] })
 const reached = (paths: readonly string[], path: string) =>
@@ -71,4 +71,13 @@ test('a path without a route of the method tells the methods that it has', () =>
     methods: ['GET', 'POST', 'PUT'],
   })
   expect(matchRoute(routes, 'GET', '/a')?.route?.path).toBe('/:x')
+})
+
+test('the parameters of a path are decoded once, and a text is none', () => {
+  expect(parameterNames('/shops/:shop/orders/:order')).toEqual(['shop', 'order'])
+  expect([...pathParameters('/shops/:shop/:order', '/shops/a%2Fb/%2525')]).toEqual([
+    ['shop', 'a/b'],
+    ['order', '%25'],
+  ])
+  expect([...pathParameters('/', '')]).toEqual([])
 })

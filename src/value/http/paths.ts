@@ -87,6 +87,20 @@ export function matchRoute<T extends Routed>(
   return methods.size === 0 ? null : { route: best, methods: [...methods].sort() }
 }
 
+/** Returns the names of the parameters of the path of a route. */
+export function parameterNames(path: string): readonly string[] {
+  return segmentsOf(path)
+    .filter(isParameter)
+    .map((segment) => segment.slice(1))
+}
+
+/** Returns the decoded parameters of a path that the route has. */
+export function pathParameters(route: string, path: string): ReadonlyMap<string, string> {
+  const segments = segmentsOf(path)
+  const declared = [...segmentsOf(route).entries()].filter(([, each]) => isParameter(each))
+  return new Map(declared.map(([i, each]) => [each.slice(1), decodeURIComponent(segments[i]!)]))
+}
+
 function fits(declared: readonly string[], segments: readonly string[]): boolean {
   if (declared.length !== segments.length) return false
   return declared.every((each, i) => {

@@ -1,4 +1,4 @@
-/** Routes of `http.ts`: requests of other services (contract/wire.md, HTTP mounts). */
+/** Routes of `http.ts`: hooks and endpoints (contract/wire.md, HTTP mounts). */
 import { HTTP_DELIVERY } from './deliveries.ts'
 
 /** The name of a route is a key of `httpRoutes({ ... })`. */
@@ -16,6 +16,23 @@ export const HOOK_BYTES_DEFAULT = 256 * 1024
  * @limit HTTP mounts: `maximumBytes` of a hook
  */
 export const HOOK_BYTES_MAX = 512 * 1024
+
+/** Bytes of the body of a request to an endpoint that does not say otherwise. */
+export const ENDPOINT_BYTES_DEFAULT = 256 * 1024
+/** @limit HTTP mounts: `maximumBytes` of an endpoint, as of every call */
+export const ENDPOINT_BYTES_MAX = 2 * 1024 * 1024
+/** @limit HTTP mounts: origins whose pages may call one endpoint */
+export const ENDPOINT_ORIGINS_MAX = 32
+/** Stands for the pages of all origins. */
+export const EVERY_ORIGIN = '*'
+const ORIGIN =
+  /^https?:\/\/(?:\[[0-9a-f:]{2,39}\]|[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,8})(?::[0-9]{1,5})?$/
+const USUAL_PORT = /^(?:https:.*:443|http:.*:80)$/
+
+/** Returns whether the text is an origin as browsers send it. */
+export function isOrigin(text: string): boolean {
+  return ORIGIN.test(text) && !USUAL_PORT.test(text)
+}
 
 /** A header as `headers` of a hook names it. */
 export const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/
@@ -91,15 +108,35 @@ export interface HookManifest {
   readonly function: string
 }
 
-export type HttpRouteManifest = HookManifest
+/** A request of a program that calls a Function and is answered with its result. */
+export interface EndpointManifest {
+  readonly kind: 'endpoint'
+  readonly name: string
+  /** The path below the mount. Each of its parameters is an argument of the Function. */
+  readonly path: string
+  /** Sorted. A Mutation and an Action have no GET. */
+  readonly methods: readonly HttpMethod[]
+  readonly maximumBytes: number
+  /** The origins whose pages may call it, sorted, or `*` alone; empty for none. */
+  readonly origins: readonly string[]
+  /** Any Function of the Release, also an internal one. */
+  readonly function: string
+}
 
-/** A route as the code declares it. */
-export interface DefinedRoute extends Omit<HttpRouteManifest, 'hasOnce'> {
+export type HttpRouteManifest = HookManifest | EndpointManifest
+
+/** A hook as the code declares it. */
+export interface DefinedHook extends Omit<HookManifest, 'hasOnce'> {
   readonly once: ((delivery: unknown) => unknown) | null
 }
 
-export function describeRoute({ once, ...route }: DefinedRoute): HttpRouteManifest {
-  return { ...route, hasOnce: once !== null }
+/** A route as the code declares it. */
+export type DefinedRoute = DefinedHook | EndpointManifest
+
+export function describeRoute(route: DefinedRoute): HttpRouteManifest {
+  if (route.kind === 'endpoint') return route
+  const { once, ...hook } = route
+  return { ...hook, hasOnce: once !== null }
 }
 
 /** The arguments of the handler of a hook. */

@@ -1,9 +1,12 @@
 /** Routes of `http.ts` in manifests, and what holds between them and the Functions. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { CONFIGURATION_NAME } from '../../value/configuration.ts'
-import { findAmbiguity, isRoutePath } from '../../value/http/paths.ts'
+import { findAmbiguity, isRoutePath, parameterNames } from '../../value/http/paths.ts'
 import {
   BODY_SCHEMES,
+  ENDPOINT_BYTES_MAX,
+  ENDPOINT_ORIGINS_MAX,
+  EVERY_ORIGIN,
   HEADER_NAME,
   HMAC_ALGORITHMS,
   HMAC_ENCODINGS,
@@ -12,6 +15,7 @@ import {
   HOOK_HEADERS_MAX,
   HTTP_METHODS,
   type HttpRouteManifest,
+  isOrigin,
   ROUTE_NAME,
   SECRET_HEADERS,
   SIGNED_TIME_SCHEMES,
@@ -67,15 +71,20 @@ const SignatureField = schema([
   { scheme: "'jwt'", issuer: textUpTo(JWT_TEXT_MAX), 'subject?': textUpTo(JWT_TEXT_MAX) },
 ])
 
-export const HttpRouteField = schema({
+const NameField = text(ROUTE_NAME, 'the name of a route')
+const PathField = schema(['string', ':', rule('a path such as /stripe', isRoutePath)])
+const MethodsField = schema([
+  ascending(schema(['===', ...HTTP_METHODS]), HTTP_METHODS.length),
+  ':',
+  rule('at least one method', (methods: readonly string[]) => methods.length > 0),
+])
+const FunctionField = text(FUNCTION_NAME, 'the name of a Function')
+
+const HookField = schema({
   kind: "'hook'",
-  name: text(ROUTE_NAME, 'the name of a route'),
-  path: ['string', ':', rule('a path such as /stripe', isRoutePath)],
-  methods: [
-    ascending(schema(['===', ...HTTP_METHODS]), HTTP_METHODS.length),
-    ':',
-    rule('at least one method', (methods: readonly string[]) => methods.length > 0),
-  ],
+  name: NameField,
+  path: PathField,
+  methods: MethodsField,
   maximumBytes: integer(1, HOOK_BYTES_MAX),
   headers: [
     // The server adds those of the scheme.
@@ -87,19 +96,41 @@ export const HttpRouteField = schema({
   ],
   verify: [SignatureField, '|', 'null'],
   hasOnce: 'boolean',
-  function: text(FUNCTION_NAME, 'the name of a Function'),
+  function: FunctionField,
 })
+
+const isOriginList = (origins: readonly string[]): boolean =>
+  origins.every(isOrigin) || (origins.length === 1 && origins[0] === EVERY_ORIGIN)
+
+const EndpointField = schema({
+  kind: "'endpoint'",
+  name: NameField,
+  path: PathField,
+  methods: MethodsField,
+  maximumBytes: integer(1, ENDPOINT_BYTES_MAX),
+  origins: [
+    ascending(schema('string'), ENDPOINT_ORIGINS_MAX),
+    ':',
+    rule('exact origins, or * alone', isOriginList),
+  ],
+  function: FunctionField,
+})
+
+export const HttpRouteField = schema([HookField, '|', EndpointField])
 
 /** Begins the rule that an Action breaks which names a secret of a hook. */
 export const NO_HOOK_SECRET = 'a secret that no hook verifies with'
 
-/** Checks the routes against each other and the Functions. Throws ValidationError. */
+/** Checks the routes against each other and their Functions. Throws ValidationError. */
 export function checkHttpRoutes(
   routes: readonly Infer<typeof HttpRouteField>[],
   functions: ReadonlyMap<string, FunctionManifest>,
 ): readonly HttpRouteManifest[] {
   for (const [i, route] of routes.entries()) {
-    checkHandler(functions.get(route.function), `$.http[${i}].function`)
+    const path = `$.http[${i}]`
+    const callee = functions.get(route.function)
+    if (route.kind === 'hook') checkHandler(callee, `${path}.function`)
+    else checkEndpoint(route, callee, path)
   }
   checkSecrets(routes as readonly HttpRouteManifest[], functions)
   const ambiguous = findAmbiguity(routes)
@@ -117,12 +148,30 @@ function checkSecrets(
 ): void {
   for (const [i, { uses }] of [...functions.values()].entries()) {
     for (const [at, secret] of (uses?.secrets ?? []).entries()) {
-      const hook = routes.find(({ verify }) => secretOf(verify) === secret)
+      const hook = routes.find((route) => route.kind === 'hook' && secretOf(route.verify) === secret)
       if (hook === undefined) continue
       const rule = `${NO_HOOK_SECRET}, as "${hook.name}" does`
       throw new ValidationError(rule, `$.functions[${i}].uses.secrets[${at}]`)
     }
   }
+}
+
+function checkEndpoint(
+  { path: declared, methods }: Infer<typeof EndpointField>,
+  callee: FunctionManifest | undefined,
+  path: string,
+): void {
+  if (callee === undefined) {
+    throw new ValidationError('a Function of this Workspace', `${path}.function`)
+  }
+  if (callee.kind !== 'query' && (methods as readonly string[]).includes('GET')) {
+    const fits = `other methods than GET, by which nothing changes: the handler is a ${callee.kind}`
+    throw new ValidationError(fits, `${path}.methods`)
+  }
+  const unknown = parameterNames(declared).find((name) => !Object.hasOwn(callee.arguments, name))
+  if (unknown === undefined) return
+  const fits = `parameters that are arguments of ${callee.name}, unlike :${unknown}`
+  throw new ValidationError(fits, `${path}.path`)
 }
 
 function checkHandler(callee: FunctionManifest | undefined, path: string): void {

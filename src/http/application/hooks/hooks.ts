@@ -140,7 +140,8 @@ async function findHook(
   const release = await resolve(gateway, incoming, mount)
   incoming.releaseId = release.releaseId
   const { method } = incoming.request
-  const match = matchRoute(release.http ?? [], method, path)
+  const hooks = (release.http ?? []).filter((route) => route.kind === 'hook')
+  const match = matchRoute(hooks, method, path)
   if (match === null) {
     throw new Fault('ROUTE_NOT_FOUND', { detail: `no route of the mount ${mount.name}` })
   }
