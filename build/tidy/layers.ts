@@ -295,6 +295,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     mounts: 'what all requests below a mount share',
     hooks: 'requests of other services below a mount',
     'routes.ts': 'every route as data',
+    endpoints: 'calls of programs below a mount',
+    'mounted-requests.ts': 'finds the route of a request below a mount',
     'methods.ts': 'methods and headers of each path, for preflights',
     realtime: 'subscriptions over WebSockets',
     s3: 'the S3-compatible API',

@@ -361,7 +361,7 @@ export const CODES = {
   ORIGIN_DENIED: {
     kind: 'forbidden',
     message: 'The browser origin is not allowed.',
-    next: 'Add the origin to SERVICE_PRODUCT_ALLOWED_ORIGINS.',
+    next: 'Add the origin to SERVICE_PRODUCT_ALLOWED_ORIGINS, or to `origins` of the endpoint.',
   },
   TARGET_DENIED: {
     kind: 'forbidden',

@@ -9,6 +9,7 @@ const DURATIONS = {
   download: 'downloadRequestDurationMicros',
   development: 'developmentRequestDurationMicros',
   hook: 'hookRequestDurationMicros',
+  endpoint: 'endpointRequestDurationMicros',
   managementRead: 'managementReadDurationMicros',
   managementChange: 'managementChangeDurationMicros',
 } as const

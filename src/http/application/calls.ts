@@ -91,10 +91,10 @@ export function readEnvelope({ transfers }: Gateway, incoming: Incoming): Promis
 const LONG_ENVELOPE_BYTES = 64 * 1024
 
 /** Parses the envelope and invokes its Function. Long envelopes wait for their turn. */
-export function invokeInTurn(
+export function invokeInTurn<T>(
   call: Call,
-  invoke: (call: Call) => MaybePromise<CallResponse>,
-): MaybePromise<CallResponse> {
+  invoke: (call: Call) => MaybePromise<T>,
+): MaybePromise<T> {
   if (call.incoming.bodyMemory === null) return invoke(call)
   if (call.bytes.length <= LONG_ENVELOPE_BYTES) return parseAndInvoke(call, invoke)
   const { transfers } = call.gateway
@@ -102,10 +102,7 @@ export function invokeInTurn(
 }
 
 /** Parses the envelope and frees the body immediately, not when the Function ends. */
-function parseAndInvoke(
-  call: Call,
-  invoke: (call: Call) => MaybePromise<CallResponse>,
-): MaybePromise<CallResponse> {
+function parseAndInvoke<T>(call: Call, invoke: (call: Call) => MaybePromise<T>): MaybePromise<T> {
   try {
     return invoke(call)
   } finally {

@@ -21,10 +21,10 @@ import { callerMessage } from './development-targets.ts'
 import { endExchange, startSpan } from './exchanges.ts'
 import { DOCUMENT_PATH, functionAt } from './functions/paths.ts'
 import type { Gateway } from './gateway.ts'
-import { isHookPath } from './hooks/hook-requests.ts'
-import { answerHook } from './hooks/hooks.ts'
 import { type ApplicationBinding, createIncoming, type Incoming } from './incoming.ts'
 import { allowedRequests, MUTATING_METHODS, methodsAt } from './methods.ts'
+import { answerMounted } from './mounted-requests.ts'
+import { isMountPath } from './mounts/mount-urls.ts'
 import { invokePlain, readUrlArguments } from './plain-calls.ts'
 import type { Realtime } from './realtime/realtime.ts'
 import {
@@ -76,9 +76,9 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
       if (isS3 && request.method !== 'OPTIONS') {
         return answerS3(gateway, createIncoming(gateway, request, binding ?? {}))
       }
-      if (isHookPath(path)) {
+      if (isMountPath(path)) {
         const incoming = createIncoming(gateway, request, binding ?? {})
-        return answerHook(gateway, incoming, (error) => failRequest(gateway, error, incoming))
+        return answerMounted(gateway, incoming, (error) => failRequest(gateway, error, incoming))
       }
       const plain = isS3 ? null : plainCallOf(request.method, path)
       if (plain !== null) return handleCall(gateway, request, binding, plain)
@@ -88,7 +88,7 @@ export function mountApplication(gateway: Gateway, realtime: Realtime): Applicat
     },
     answersHead: ({ url }) => {
       const { pathname } = new URL(url)
-      const isOwn = pathname.startsWith('/v1/files/') || isHookPath(pathname)
+      const isOwn = pathname.startsWith('/v1/files/') || isMountPath(pathname)
       return isS3Url(url, gateway.s3Host) || isOwn
     },
     health: () => realtime.health(),

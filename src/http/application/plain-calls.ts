@@ -136,13 +136,15 @@ export function requireShort(target: string): string {
   throw new Fault('REQUEST_INVALID', { detail: 'not a target' })
 }
 
-function integersOf(header: string | null): IntegerForm {
+/** Throws REQUEST_INVALID. */
+export function integersOf(header: string | null): IntegerForm {
   if (header === null) return 'number'
   if (header === 'string') return header
   throw new Fault('REQUEST_INVALID', { detail: `${INTEGERS_HEADER}: string` })
 }
 
-function operationIdOf(header: string | null): OperationId | null {
+/** Returns the operation ID; null for none. Throws REQUEST_INVALID. */
+export function operationIdOf(header: string | null): OperationId | null {
   if (header === null || isId('opn', header)) return header
   throw new Fault('REQUEST_INVALID', { detail: `${OPERATION_ID_HEADER}: a canonical opn_ ID` })
 }

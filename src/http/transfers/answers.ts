@@ -190,6 +190,21 @@ function plainAnswer(
   return { body: isGathered ? text : streamAtOnce(text), headers }
 }
 
+/** Returns the body of a response of bytes, or null if the budget is exhausted. */
+export function answerBytes(
+  bytes: Uint8Array<ArrayBuffer>,
+  transfers: Transfers,
+  sender: Sender,
+): AnswerBody | null {
+  const headers = NO_HEADERS
+  if (bytes.length <= GATHERED_BYTES) return { body: bytes, headers }
+  if (bytes.length <= BUFFERED_CHARACTERS) return { body: streamAtOnce(bytes), headers }
+  const reservation = transfers.answers.reserve(bytes.length, holderOf(sender))
+  if (reservation === null) return null
+  const pieces = piecesOfBytes(bytes)
+  return { body: streamInPieces(pieces, bytes.length, transfers, reservation), headers }
+}
+
 function charactersOf([before, text, after]: AnswerText): number {
   return before.length + text.length + after.length
 }

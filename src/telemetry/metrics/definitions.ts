@@ -142,6 +142,8 @@ export const HISTOGRAMS = {
     'Duration of requests with development keys, which change Workspaces',
   hookRequestDurationMicros:
     'Duration of requests of other services until they are stored or rejected',
+  endpointRequestDurationMicros:
+    'Duration of requests to endpoints of http.ts until their response is ready or failed',
   managementReadDurationMicros: 'Duration of GET requests of the management origin',
   managementChangeDurationMicros: 'Duration of all other requests of the management origin',
   scheduledLatenessMicros: 'Time from the due time of scheduled work to the start of its run',

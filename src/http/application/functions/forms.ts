@@ -10,6 +10,7 @@ import type { FunctionManifest } from '../../../value/manifest.ts'
 import { flatText } from '../../../value/memory/flat-text.ts'
 import { compilePlainDecoder } from '../../../value/plain-json/decoding.ts'
 import { compilePlainEncoder, type IntegerForm } from '../../../value/plain-json/encoding.ts'
+import { compilePlainParameter } from '../../../value/plain-json/parameters.ts'
 import type { Json } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import type { ValueObject } from '../../../value/values.ts'
@@ -22,6 +23,8 @@ interface KeptText {
 
 interface Form {
   readonly read: ReturnType<typeof compilePlainDecoder>
+  /** Readers of arguments in URLs, by name. */
+  readonly parameters: Map<string, ReturnType<typeof compilePlainParameter>>
   readonly write: Record<IntegerForm, ReturnType<typeof compilePlainEncoder> | null>
   /** Plain texts by the tagged text, which the cache of Queries holds too. */
   readonly kept: Record<IntegerForm, Map<string, KeptText>>
@@ -47,6 +50,19 @@ export class PlainForms {
       if (!(error instanceof ValidationError)) throw error
       throw new Fault('ARGUMENTS_INVALID', { detail: error.message })
     }
+  }
+
+  /** Returns the JSON that an argument in a URL stands for. An undeclared one is its text. */
+  parameter(definition: FunctionManifest, name: string, text: string): Json {
+    if (!Object.hasOwn(definition.arguments, name)) return text
+    const { parameters } = this.#formOf(definition)
+    let read = parameters.get(name)
+    if (read === undefined) {
+      const field = definition.arguments[name]!
+      read = compilePlainParameter(field.type === 'optional' ? field.inner : field)
+      parameters.set(name, read)
+    }
+    return read(text)
   }
 
   /** Returns the plain text of a tagged result. */
@@ -82,6 +98,7 @@ export class PlainForms {
     if (known !== undefined) return known
     const form: Form = {
       read: compilePlainDecoder({ type: 'object', fields: definition.arguments }),
+      parameters: new Map(),
       write: { number: null, string: null },
       kept: { number: new Map(), string: new Map() },
     }

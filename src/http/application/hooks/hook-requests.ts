@@ -1,40 +1,8 @@
-/** The URL of a request of another service, and the delivery that it becomes. */
+/** A request of another service, and the delivery that it becomes. */
 import { sha256 } from '../../../system/digests.ts'
 import { encodeBase64Url } from '../../../value/base64url.ts'
 import type { HookManifest } from '../../../value/http/routes.ts'
 import { Timestamp, type Value, type ValueObject } from '../../../value/values.ts'
-
-const PREFIX = '/v1/http/'
-
-export interface HookUrl {
-  /** The path and the query, as they were received. */
-  readonly whole: string
-  /** The first segment; it is not checked. */
-  readonly mount: string
-  /** The path behind the mount: empty, or with a slash at its start. */
-  readonly rest: string
-  /** The query with its question mark; empty for none. */
-  readonly search: string
-}
-
-/** Returns whether a path is one of other services. */
-export function isHookPath(path: string): boolean {
-  return path.startsWith(PREFIX)
-}
-
-/** Splits a URL whose path is one of other services. */
-export function hookUrlOf(url: string): HookUrl {
-  const whole = url.slice(url.indexOf('/', url.indexOf('://') + 3)).split('#', 1)[0]!
-  const query = whole.indexOf('?')
-  const path = query === -1 ? whole : whole.slice(0, query)
-  const slash = path.indexOf('/', PREFIX.length)
-  return {
-    whole,
-    mount: path.slice(PREFIX.length, slash === -1 ? undefined : slash),
-    rest: slash === -1 ? '' : path.slice(slash),
-    search: query === -1 ? '' : whole.slice(query),
-  }
-}
 
 /** A verified request below a mount. */
 export interface HookDelivery {
