@@ -67,8 +67,13 @@ export function overdrawCall({ limits }: Gateway, caller: ApplicationCaller): vo
   limits?.credentials.charge(caller.credentialId, credentialLimit(caller.rateLimit))
 }
 
-/** Bytes of a body or a message that cost its credential as much as a call. */
+/** Bytes of a body or a message that cost its credential, or its mount, as much as a call. */
 const BYTES_PER_CALL = 16 * 1024
+
+/** Returns the calls that a body or a message costs in addition to its own. */
+export function callsOfBody(bytes: number): number {
+  return Math.floor(bytes / BYTES_PER_CALL)
+}
 
 /**
  * Charges the rate of the credential for a body or a message that has arrived, in addition to the
@@ -77,8 +82,7 @@ const BYTES_PER_CALL = 16 * 1024
 export function chargeBody({ limits }: Gateway, caller: ApplicationCaller, bytes: number): void {
   if (limits === null || bytes < BYTES_PER_CALL) return
   const { credentialId, rateLimit } = caller
-  const calls = Math.floor(bytes / BYTES_PER_CALL)
-  limits.credentials.charge(credentialId, credentialLimit(rateLimit), calls)
+  limits.credentials.charge(credentialId, credentialLimit(rateLimit), callsOfBody(bytes))
 }
 
 /**

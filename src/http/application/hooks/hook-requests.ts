@@ -49,7 +49,11 @@ export function deliveryArguments(
   return new Map([['delivery', new Map([...own, ...fields])]])
 }
 
-/** Returns the event of a hook without `once`: requests with the same path and body are repeats. */
+/**
+ * Returns the event of a hook without `once`: requests with the same path and body are repeats. No
+ * signature covers the path, so that another spelling of it must not make a copy a new event.
+ */
 export function digestEvent({ path, body }: Pick<HookDelivery, 'path' | 'body'>): string {
-  return `sha256:${encodeBase64Url(sha256(`${path.length} ${path}`, body))}`
+  const spelled = path.split('/').map(decodeURIComponent).map(encodeURIComponent).join('/')
+  return `sha256:${encodeBase64Url(sha256(`${spelled.length} ${spelled}`, body))}`
 }

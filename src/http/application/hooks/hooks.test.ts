@@ -30,6 +30,7 @@ const INPUT = {
     hookManifest('event', { hasOnce: true }),
     hookManifest('github'),
     hookManifest('headers', { headers: ['content-type', 'x-a', 'x-github-event'] }),
+    hookManifest('long', { maximumBytes: 512 * 1024 }),
     hookManifest('lost', { verify: { scheme: 'github', secret: 'UNSET' } }),
     hookManifest('open', { verify: null, methods: ['POST', 'PUT'] }),
     hookManifest('shop', { path: '/shops/:shop' }),
@@ -151,6 +152,7 @@ describe('a verified delivery', () => {
     const one = await accepted(await send(gateway, '/main/shops/one', { body }))
     const two = await accepted(await send(gateway, '/main/shops/two', { body }))
     expect(await accepted(await send(gateway, '/main/shops/one?again', { body }))).toBe(one)
+    expect(await accepted(await send(gateway, '/main/%73hops/on%65', { body }))).toBe(one)
     await settled()
     expect(two).not.toBe(one)
     expect(handled.map(({ path }) => path)).toEqual(['/shops/one', '/shops/two'])
@@ -330,6 +332,15 @@ describe('rates', () => {
     expect(statuses.slice(0, 10)).toEqual(Array(10).fill(202))
     expect(statuses).toContain(429)
     await accepted(await send(limited, '/main/github', { body: newBody() }))
+  })
+
+  test('a long body takes as much of the rate as many requests', async () => {
+    mount(limited, 'long', { rateLimit: 1 })
+    const body = JSON.stringify('x'.repeat(30 * 16 * 1024))
+    await accepted(await send(limited, '/long/long', { body }))
+    const later = await send(limited, '/long/long', { body: newBody() })
+    expect(later.status).toBe(429)
+    expect(Number(later.headers.get('retry-after'))).toBeGreaterThanOrEqual(10)
   })
 
   test('an address that fails too often is 429, and takes nothing from the mount', async () => {

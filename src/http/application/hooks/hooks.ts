@@ -19,7 +19,7 @@ import { startSpan } from '../exchanges.ts'
 import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import type { MountUrl } from '../mounts/mount-urls.ts'
-import { type Mounted, takeRate } from '../mounts/mounted-routes.ts'
+import { chargeMountBody, type Mounted, takeRate } from '../mounts/mounted-routes.ts'
 import {
   deliveryArguments,
   deliveryFields,
@@ -58,6 +58,7 @@ export async function receiveDelivery(
     await verify(gateway, incoming, { mount, hook, url, body })
     takeRate(gateway, mount)
   }
+  chargeMountBody(gateway, mount, body.length)
   if (gateway.traces) {
     const route = { path: '/v1/http/:mount', method: request.method, started }
     startSpan(gateway, incoming, route, { 'svc.http.mount': mount.name })
