@@ -27,6 +27,7 @@ export function addEngineMetrics(
       scheduledUnfinished: scheduler.unfinished,
       scheduledRunning: scheduler.running,
       scheduledDue: scheduler.due,
+      deliveryCharacters: scheduler.deliveryCharacters,
       migrationsRunning: migrations.running,
       migrationsBlocked: migrations.blocked,
       migrationDocuments: migrations.processed,

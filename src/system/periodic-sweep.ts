@@ -18,15 +18,22 @@ export class PeriodicSweep {
   }
 
   start(): void {
-    const { periodMillis, sweep, onError } = this.#options
-    this.#timer = setInterval(() => {
-      this.#running ??= sweep(() => this.#timer === null)
-        .catch(onError)
-        .finally(() => {
-          this.#running = null
-        })
-    }, periodMillis)
+    this.#timer = setInterval(() => this.#run(), this.#options.periodMillis)
     this.#timer.unref()
+  }
+
+  /** Runs now, unless a run is in progress or the timer is stopped. */
+  wake(): void {
+    if (this.#timer !== null) this.#run()
+  }
+
+  #run(): void {
+    const { sweep, onError } = this.#options
+    this.#running ??= sweep(() => this.#timer === null)
+      .catch(onError)
+      .finally(() => {
+        this.#running = null
+      })
   }
 
   /** Stops the timer and waits for the run in progress. */

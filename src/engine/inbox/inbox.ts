@@ -7,7 +7,6 @@ import { Fault } from '../../errors/fault.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { type HookManifest, onceFunction } from '../../value/http/routes.ts'
 import type { FunctionManifest } from '../../value/manifest.ts'
-import { PENDING_MAX } from '../../value/scheduling/scheduled-work.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { CancellationToken } from '../calls/outcomes.ts'
@@ -20,6 +19,7 @@ import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
 import { insertWorkAs } from '../scheduled-work/scheduled-documents.ts'
 import { type OncePort, runOnce } from './once-code.ts'
+import { checkRoom } from './room.ts'
 
 export interface InboxPort extends OncePort {
   readonly mutations: Pick<Mutations, 'invoke'>
@@ -59,13 +59,6 @@ export interface AcceptedDelivery {
   readonly scheduledId: string
   readonly replayed: boolean
 }
-
-/**
- * Unfinished pieces from which on no delivery is accepted: other services must not use up what the
- * Functions of the Environment may schedule.
- * @limit HTTP mounts: unfinished scheduled work of an Environment while deliveries are accepted
- */
-export const DELIVERIES_PENDING_MAX = PENDING_MAX / 2
 
 export class Inbox {
   readonly #port: InboxPort
@@ -107,9 +100,7 @@ export class Inbox {
       target: 'http',
       caller: mount,
       perform: async (transaction, { nowMicros }) => {
-        if (pendingWork.count >= DELIVERIES_PENDING_MAX) {
-          throw new Fault('BUSY', { detail: `unfinished work: ${DELIVERIES_PENDING_MAX}` })
-        }
+        checkRoom(pendingWork, mount)
         await insertWorkAs(transaction.asServer(), scheduledId, {
           function: hook.function,
           kind: kindOf(prepared, hook),

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { ReleaseId } from '../../value/ids.ts'
 import { PENDING_MAX, SCHEDULES_MAX } from '../../value/scheduling/scheduled-work.ts'
 import type { ValueObject } from '../../value/values.ts'
+import { DeliverySizes } from './delivery-sizes.ts'
 import { checkScheduleLimits } from './function-scheduler.ts'
 import { PendingWork } from './pending-work.ts'
 
@@ -64,7 +65,11 @@ describe('LIMIT_EXCEEDED', () => {
   const limit = expect.objectContaining({ code: 'LIMIT_EXCEEDED' })
   const withPending = (count: number): PendingWork => {
     const pending = new PendingWork()
-    pending.add({ byRelease: new Map([[RELEASE, count]]), finished: 0 })
+    pending.add({
+      byRelease: new Map([[RELEASE, count]]),
+      finished: 0,
+      deliveries: new DeliverySizes(),
+    })
     return pending
   }
 

@@ -6,16 +6,20 @@
 import type { ReleaseId } from '../../value/ids.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
+import { DeliverySizes } from './delivery-sizes.ts'
 import { stateOf } from './scheduled-documents.ts'
 
 /** Counts of stored work, by the scan of the start. */
 export interface StoredCounts {
   readonly byRelease: ReadonlyMap<ReleaseId, number>
   readonly finished: number
+  readonly deliveries: DeliverySizes
 }
 
 /** Unfinished work by Release, and the rows of the history. */
 export class PendingWork {
+  /** Sizes of the deliveries among the work. */
+  readonly deliveries = new DeliverySizes()
   readonly #byRelease = new Map<ReleaseId, number>()
   #unfinished = 0
   #finished = 0
@@ -42,7 +46,8 @@ export class PendingWork {
   }
 
   /** Adds what was stored at the snapshot after which `change` counts. */
-  add({ byRelease, finished }: StoredCounts): void {
+  add({ byRelease, finished, deliveries }: StoredCounts): void {
+    this.deliveries.addAll(deliveries)
     for (const [releaseId, count] of byRelease) this.#count(releaseId, count)
     this.#finished += finished
     this.#isComplete = true
@@ -50,6 +55,7 @@ export class PendingWork {
 
   /** Starts over: later changes count from here. */
   reset(): void {
+    this.deliveries.reset()
     this.#byRelease.clear()
     this.#unfinished = 0
     this.#finished = 0
@@ -58,16 +64,20 @@ export class PendingWork {
 
   /** Counts what a commit whose sequence is assigned adds. */
   assign(change: ScheduledChange): void {
+    this.deliveries.assign(change)
     this.#countAdded(change, 1)
   }
 
   /** Undoes `assign` for a commit that was rolled back. */
   revert(change: ScheduledChange): void {
+    this.deliveries.revert(change)
     this.#countAdded(change, -1)
   }
 
   /** Counts what a durable commit removes. */
-  commit({ before, after }: ScheduledChange): void {
+  commit(change: ScheduledChange): void {
+    this.deliveries.commit(change)
+    const { before, after } = change
     const wasUnfinished = isUnfinished(before)
     if (before !== null && wasUnfinished && !isUnfinished(after)) this.#count(releaseOf(before), -1)
     if (before !== null && !wasUnfinished) this.#finished -= 1

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
 import type { DocumentStore } from '../../documents/store.ts'
 import { TestSystem } from '../../system/system.ts'
@@ -11,7 +11,7 @@ import { Committer } from '../commits/committer.ts'
 import { SystemDocuments } from '../files/system-documents.ts'
 import { HISTORY_MICROS } from '../limits.ts'
 import { PendingWork } from '../scheduled-work/pending-work.ts'
-import { finishWork, insertWork } from '../scheduled-work/scheduled-documents.ts'
+import { finishWork, insertWork, type WorkFields } from '../scheduled-work/scheduled-documents.ts'
 import { SystemTablesLoader } from '../tables/system-tables.ts'
 import { History } from './history.ts'
 import { WorkReads } from './work-reads.ts'
@@ -42,7 +42,16 @@ beforeEach(async () => {
   documents = new SystemDocuments({ store, committer, system, tables })
   reads = new WorkReads(store, tables)
   const { log } = memoryLog()
-  history = new History({ reads, documents, committer, system, log, pending, rowsMax: 5 })
+  history = new History({
+    reads,
+    documents,
+    committer,
+    system,
+    log,
+    pending,
+    rowsMax: 15,
+    deliveriesMax: 400,
+  })
 })
 afterEach(async () => {
   await committer.drain()
@@ -51,7 +60,11 @@ afterEach(async () => {
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 /** Schedules a piece, and ends it unless it stays pending. */
-async function addWork(name: string, state: 'pending' | 'failed' = 'failed'): Promise<void> {
+async function addWork(
+  name: string,
+  state: 'pending' | 'failed' = 'failed',
+  more: Partial<WorkFields> = {},
+): Promise<void> {
   await documents.change(async (transaction) => {
     const id = await insertWork(transaction, {
       function: name,
@@ -61,6 +74,7 @@ async function addWork(name: string, state: 'pending' | 'failed' = 'failed'): Pr
       source: 'function',
       cron: null,
       dueAtMicros: 0n,
+      ...more,
     })
     const finish = { attempts: 1, errorCode: 'INTERNAL', atMicros: system.nowMicros() }
     if (state === 'failed') await finishWork(transaction, id, { state, ...finish })
@@ -84,9 +98,64 @@ test('finished work is deleted after 7 days, and pending work never', async () =
 
 test('the oldest finished work is deleted beyond the number of rows', async () => {
   await addWork('pending', 'pending')
-  for (let i = 0; i < 8; i++) await addWork(`work ${i}`)
+  for (let i = 0; i < 18; i++) await addWork(`work ${i}`)
   while (await history.prune());
-  expect(await names()).toEqual(['pending', ...[3, 4, 5, 6, 7].map((i) => `work ${i}`)])
-  expect(pending.finished).toBe(5)
+  const newest = Array.from({ length: 15 }, (_, i) => `work ${i + 3}`)
+  expect(await names()).toEqual(['pending', ...newest])
+  expect(pending.finished).toBe(15)
   expect(pending.count).toBe(1)
+})
+
+test('long work that is too old is deleted whole, whatever one page has of it', async () => {
+  const argumentsText = JSON.stringify('x'.repeat(900_000))
+  for (let i = 0; i < 12; i++) await addWork(`long ${i}`, 'failed', { argumentsText })
+  system.advance(Number(HISTORY_MICROS / 1000n) + 1_000)
+  await addWork('new')
+  while (await history.prune());
+  expect(await names()).toEqual(['new'])
+})
+
+describe('the size of deliveries', () => {
+  const addDelivery = (name: string, mount: string, state: 'pending' | 'failed' = 'failed') =>
+    addWork(name, state, {
+      source: 'http',
+      http: { mount, route: 'a' },
+      argumentsText: JSON.stringify('x'.repeat(98)),
+    })
+
+  test('the oldest deliveries of a mount beyond its size are deleted, no others', async () => {
+    await addWork('work')
+    await addDelivery('of another mount', 'quiet')
+    await addDelivery('unfinished', 'loud', 'pending')
+    for (let i = 0; i < 4; i++) await addDelivery(`delivery ${i}`, 'loud')
+    await history.pruneDeliveries()
+    expect(await names()).toHaveLength(7)
+    await addDelivery('delivery 4', 'loud')
+    expect(pending.deliveries.of('loud')).toEqual({ unfinished: 100, finished: 500 })
+    await history.pruneDeliveries()
+    expect(await names()).toEqual([
+      'work',
+      'of another mount',
+      'unfinished',
+      'delivery 2',
+      'delivery 3',
+      'delivery 4',
+    ])
+    expect(pending.deliveries.of('loud')).toEqual({ unfinished: 100, finished: 300 })
+    expect(pending.deliveries.total).toBe(500)
+  })
+
+  test('a commit beyond the size starts a sweep, at most one a second', async () => {
+    history.sweep.start()
+    for (let i = 0; i < 5; i++) await addDelivery(`delivery ${i}`, 'loud')
+    history.onCommit()
+    const finished = () => pending.deliveries.of('loud').finished
+    await expect.poll(finished, { timeout: 60_000 }).toBe(300)
+    // Each piece takes a second of the clock.
+    system.advance(-2_500)
+    for (let i = 5; i < 7; i++) await addDelivery(`delivery ${i}`, 'loud')
+    history.onCommit()
+    await history.sweep.stop()
+    expect(pending.deliveries.of('loud').finished).toBe(500)
+  })
 })

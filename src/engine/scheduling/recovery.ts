@@ -2,10 +2,14 @@
  * The start of the scheduler over what the last server stored: settles the Actions that it left
  * running, then counts the stored work.
  */
+import type { StoredDocument } from '../../documents/store.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { ReleaseId } from '../../value/ids.ts'
+import { decodeStored } from '../../value/stored.ts'
+import type { ValueObject } from '../../value/values.ts'
 import type { Committer } from '../commits/committer.ts'
+import { DeliverySizes, isDeliveryText } from '../scheduled-work/delivery-sizes.ts'
 import type { PendingWork } from '../scheduled-work/pending-work.ts'
 import { workOf } from '../scheduled-work/scheduled-documents.ts'
 import { byDueTime, byFinish, type WorkRange, type WorkReads } from './work-reads.ts'
@@ -87,16 +91,24 @@ export class Recovery {
   /** Counts the work that was stored at the snapshot. */
   async #count(snapshot: number): Promise<void> {
     const byRelease = new Map<ReleaseId, number>()
+    const deliveries = new DeliverySizes()
+    const measure = ({ text }: StoredDocument) => {
+      if (isDeliveryText(text)) deliveries.add(decodeStored(text) as ValueObject, 1)
+    }
     for (const state of ['pending', 'running']) {
       for await (const text of this.#texts(byDueTime(state, SCAN_ROWS), snapshot)) {
+        measure(text)
         const releaseId = workOf(text).releaseId as ReleaseId
         byRelease.set(releaseId, (byRelease.get(releaseId) ?? 0) + 1)
       }
     }
     let finished = 0
-    for await (const _ of this.#texts(byFinish(SCAN_ROWS), snapshot)) finished += 1
+    for await (const text of this.#texts(byFinish(SCAN_ROWS), snapshot)) {
+      measure(text)
+      finished += 1
+    }
     const { pending, isStopped } = this.#options
-    if (!isStopped()) pending.add({ byRelease, finished })
+    if (!isStopped()) pending.add({ byRelease, finished, deliveries })
   }
 
   async *#texts(range: WorkRange, snapshot: number) {

@@ -75,6 +75,8 @@ export interface SchedulerStatistics {
   readonly running: number
   /** Pieces in memory that are due and wait for a run. */
   readonly due: number
+  /** Characters of the deliveries that are stored. */
+  readonly deliveryCharacters: number
   /** Runs since the start of the server. */
   readonly succeeded: number
   /** Failed runs, those that are attempted again included. */
@@ -121,6 +123,7 @@ export class Scheduler {
       unfinished: this.#options.pending.count,
       running: this.#dispatcher.running,
       due: this.#dispatcher.due,
+      deliveryCharacters: this.#options.pending.deliveries.total,
       succeeded: this.#statistics.succeeded,
       failed: this.#statistics.failed,
     }
@@ -229,6 +232,7 @@ export class Scheduler {
     for (const change of changes) this.#options.pending.commit(change)
     this.#dispatcher.onCommit(changes)
     this.crons.onCommit(changes)
+    this.#history.onCommit()
     for (const listener of this.#listeners) listener(changes)
   }
 

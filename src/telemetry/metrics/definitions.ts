@@ -106,6 +106,7 @@ export const GAUGES = {
   migrationsRunning: 'Migrations that run, or wait for another one',
   migrationsBlocked: 'Migrations that a document stopped',
   scheduledDue: 'Scheduled work that is due and waits for a run; beyond 2,048 not all is counted',
+  deliveryCharacters: 'Characters of the deliveries that are unfinished or listed',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   files: 'Stored files; `svc buckets list` has those of each bucket',
