@@ -31,7 +31,8 @@ export async function deliver(
       headers: { 'content-type': 'application/json', ...signed(event, body, secrets) },
       body,
     })
-    return { status: response.status, body: await response.json() }
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? null : JSON.parse(text) }
   } catch {
     return null
   }

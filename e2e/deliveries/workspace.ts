@@ -78,12 +78,14 @@ export interface HookedApplication {
   readonly secrets: Readonly<Record<keyof typeof SECRETS, string>>
 }
 
+export function writeHooks(workspace: string): void {
+  writeFileSync(join(workspace, 'functions/hooks.ts'), FUNCTIONS)
+  writeFileSync(join(workspace, 'http.ts'), HTTP)
+}
+
 /** Serves the hooks below a mount whose rate no test reaches. */
 export async function hookedApplication(environment: Environment = {}): Promise<HookedApplication> {
-  const app = await application((workspace) => {
-    writeFileSync(join(workspace, 'functions/hooks.ts'), FUNCTIONS)
-    writeFileSync(join(workspace, 'http.ts'), HTTP)
-  }, environment)
+  const app = await application(writeHooks, environment)
   const remote = argv`--remote --root ${app.installation.productRoot}`
   for (const name of Object.keys(SECRETS)) {
     await app.svc(argv`config set ${name} --secret --value-env ${name} ${remote}`, SECRETS)
