@@ -74,9 +74,10 @@ export async function storeDelivery(
 }
 
 function receivedOf(
-  hooks: NonNullable<TestRelease['http']>,
+  routes: NonNullable<TestRelease['http']>,
   { hook: name, headers, body: text, path: given }: DeliverRequest,
 ): Received {
+  const hooks = routes.filter((route) => route.kind === 'hook')
   const hook = hooks.find((each) => each.name === name)
   if (hook === undefined) {
     const names = hooks.map((each) => each.name).join(', ')

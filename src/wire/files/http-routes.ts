@@ -148,7 +148,9 @@ function checkSecrets(
 ): void {
   for (const [i, { uses }] of [...functions.values()].entries()) {
     for (const [at, secret] of (uses?.secrets ?? []).entries()) {
-      const hook = routes.find((route) => route.kind === 'hook' && secretOf(route.verify) === secret)
+      const hook = routes.find(
+        (route) => route.kind === 'hook' && secretOf(route.verify) === secret,
+      )
       if (hook === undefined) continue
       const rule = `${NO_HOOK_SECRET}, as "${hook.name}" does`
       throw new ValidationError(rule, `$.functions[${i}].uses.secrets[${at}]`)

@@ -6,6 +6,7 @@ import type { StoredMount } from '../../../product/http-mounts/mount-directory.t
 import { matchRoute, type RouteMatch } from '../../../value/http/paths.ts'
 import type { HttpRouteManifest } from '../../../value/http/routes.ts'
 import { MOUNT_LIMIT, requireNoWait } from '../../rate-limits.ts'
+import { callsOfBody } from '../callers.ts'
 import type { AffinitySource, Gateway } from '../gateway.ts'
 import type { MountUrl } from './mount-urls.ts'
 
@@ -99,11 +100,8 @@ export function takeRate({ limits }: Gateway, mount: StoredMount): void {
   requireNoWait(seconds, 'RATE_LIMITED', `the mount ${mount.name}`)
 }
 
-/** Bytes of a body that cost its mount as much as a request, as they do a key. */
-const BYTES_PER_REQUEST = 16 * 1024
-
-/** Charges the rate of the mount for a body that has arrived, in addition to the request. */
+/** Charges the rate of the mount for a long body that has arrived, as calls are charged. */
 export function chargeMountBody({ limits }: Gateway, mount: StoredMount, bytes: number): void {
-  if (limits === null || bytes < BYTES_PER_REQUEST) return
-  limits.mounts.charge(mount.name, limitOf(mount), Math.floor(bytes / BYTES_PER_REQUEST))
+  const requests = callsOfBody(bytes)
+  if (requests > 0) limits?.mounts.charge(mount.name, limitOf(mount), requests)
 }
