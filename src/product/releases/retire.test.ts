@@ -18,6 +18,7 @@ import type { ApplicationScope } from '../../value/application-scopes.ts'
 import type { ReleaseId } from '../../value/ids.ts'
 import { rollback } from '../channels/rollback.ts'
 import { readStatus } from '../environments/status.ts'
+import { changeMount, removeMount } from '../http-mounts/mounts.ts'
 import { resolveTarget } from '../serving/target-resolution.ts'
 import { type ExpectedHead, publish } from '../workspaces/publish.ts'
 import { listFunctions } from './catalogs.ts'
@@ -64,6 +65,23 @@ function referencedOf(opened = harness): string[] {
 const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
 
 describe('a retirement', () => {
+  test('the target of a mount is not retired while the mount names it', async () => {
+    const { releaseId } = await publishRelease(harness, { source: 'a' })
+    const { product, actor, system } = harness
+    const change = () => ({
+      operationId: system.ids.make('opn'),
+      name: 'payments',
+      expectedRevision: null,
+      changedAtMicros: system.nowMicros(),
+      requestId: REQUEST_ID,
+    })
+    changeMount(product, actor, { ...change(), configuration: { target: `release:${releaseId}` } })
+    expect(violationsOf(releaseId)).toEqual(['releaseId: not the target of the mount payments'])
+    expect(stateOf(releaseId)).not.toBe('retired')
+    removeMount(product, actor, change())
+    expect(violationsOf(releaseId)).toBeNull()
+  })
+
   test('a retirement removes the Release and its bytes and is audited once', async () => {
     const { releaseId } = await publishRelease(harness, { source: 'a' })
     const kept = await publishRelease(harness, { source: 'b' })

@@ -95,7 +95,9 @@ export function listReleases(reader: ControlReader, limit: number): ListedReleas
  */
 const USES = `select release_id, 'bound to the Channel ' || name as use from channels
    union select release_id, 'in a serving policy that is desired or served'
-     from serving_policy_releases`
+     from serving_policy_releases
+   union select r.release_id, 'the target of the mount ' || m.name
+     from http_mounts m join releases r on m.target = 'release:' || r.release_id`
 
 /** Returns up to `limit` uses in words, such as `bound to the Channel production`. */
 export function listReleaseUses(reader: ControlReader, id: ReleaseId, limit: number): string[] {
@@ -125,10 +127,13 @@ export function listUnusedReleases(reader: ControlReader, kept: number): Release
     .map((row) => row.release_id)
 }
 
-/** Returns the Releases of all Channels and of the desired and the served policy. */
+/** Returns the Releases of all Channels, of the desired and the served policy, and of mounts. */
 export function listBoundReleases(reader: ControlReader): ReleaseId[] {
   return reader
-    .all<{ release_id: ReleaseId }>(`select distinct release_id from (${USES})`)
+    .all<{ release_id: ReleaseId }>(
+      `select distinct release_id from (${USES})
+        where release_id in (select release_id from releases where state = 'validated')`,
+    )
     .map((row) => row.release_id)
 }
 
