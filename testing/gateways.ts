@@ -11,6 +11,7 @@ import type { DocumentStore } from '../src/documents/store.ts'
 import { createEngine } from '../src/engine/create-engine.ts'
 import type { Engine } from '../src/engine/engine.ts'
 import type { IssueGuest } from '../src/engine/invocations/guest-identities.ts'
+import type { Timers } from '../src/engine/scheduling/timers.ts'
 import { FunctionDocuments } from '../src/http/application/functions/documents.ts'
 import { PlainForms } from '../src/http/application/functions/forms.ts'
 import type { Gateway } from '../src/http/application/gateway.ts'
@@ -97,6 +98,8 @@ export interface GatewayInput {
   readonly s3Host?: string
   /** Clock of the origin and of tokens, not of the engine. Default: the real one. */
   readonly system?: System
+  /** The timers of scheduled work. */
+  readonly timers?: Timers
   /**
    * Default: records are created and dropped, since those of a million requests fill the memory.
    */
@@ -155,7 +158,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   const ports = { store, pool, system, log, metrics, issueGuest, cursors, configuration }
   const { engine, files } = openFilesOf(
     { system, log, metrics, ...storageOf(harness), blobs },
-    (storage) => createEngine({ ...ports, storage }),
+    (storage) => createEngine({ ...ports, ...(input.timers && { timers: input.timers }), storage }),
   )
   connectEngine(harness, engine)
   harness.engine.administration = engine.administration

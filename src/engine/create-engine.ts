@@ -193,7 +193,14 @@ function engineParts(options: EngineOptions) {
     mutations,
     preparations,
   })
-  const inbox = new Inbox({ ...port, mutations, preparations })
+  const inbox = new Inbox({
+    ...port,
+    mutations,
+    preparations,
+    rerun: (id, rerun) => scheduler.rerun(id, rerun),
+    whenEnded: (id, signal) => scheduler.whenEnded(id, signal),
+    readEnded: (id) => scheduler.readEnded(id),
+  })
   const reads = new DocumentsHealth(store)
   return {
     cache,

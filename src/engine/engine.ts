@@ -50,7 +50,7 @@ export interface Engine extends CallEngine {
   readonly scheduler: Scheduler
 
   /** Deliveries of other services, which become scheduled work. */
-  readonly inbox: Pick<Inbox, 'eventOf' | 'accept'>
+  readonly inbox: Pick<Inbox, 'eventOf' | 'accept' | 'endOf'>
 
   /** Migrations of stored documents, which run once they are started. */
   readonly migrations: Migrations

@@ -20,7 +20,7 @@ import { kindOf } from './validators.ts'
 
 const HTTP = Symbol.for('svc.http')
 const HOOK = Symbol.for('svc.hook')
-const OPTIONS = ['path', 'methods', 'maximumBytes', 'headers', 'verify', 'once', 'handler']
+const OPTIONS = ['path', 'methods', 'maximumBytes', 'headers', 'verify', 'once', 'reply', 'handler']
 const EXAMPLE =
   '{ stripe: hook({ path: "/stripe", verify: signature.stripe({ secret: "STRIPE_WEBHOOK" }), ' +
   'handler: internal.payments.onEvent }) }'
@@ -99,6 +99,7 @@ export function hook(definition: unknown): HookDefinition {
     headers: deliveryHeaders(verify, headersOf(definition.headers ?? [], owner)),
     verify,
     once: onceOf(definition.once, owner),
+    ...(repliesResult(definition.reply, owner) && { reply: 'result' }),
     function: referencedFunction(definition.handler, {
       option: `${owner} handler`,
       example: 'internal.payments.onEvent',
@@ -136,6 +137,15 @@ function verificationOf(value: unknown, owner: string): SignatureManifest | null
     `${owner} verify is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
     'Write signature.standardWebhooks({ secret: "WEBHOOK_SECRET" }) or another one of ' +
       '`signature`, or "none" to accept requests of everybody who knows the URL',
+  )
+}
+
+function repliesResult(value: unknown, owner: string): boolean {
+  if (value === undefined || value === 'accepted') return false
+  if (value === 'result') return true
+  throw new DefinitionError(
+    `${owner} reply is ${typeof value === 'string' ? `"${value}"` : kindOf(value)}`,
+    'Write "result" to answer with the result of the handler, or leave it out',
   )
 }
 

@@ -722,6 +722,13 @@ export declare function hook(definition: {
    * each repeat. Without it, deliveries with the same body are the same event.
    */
   once?: (delivery: Omit<HttpDelivery, 'id' | 'receivedAt'>) => string
+  /**
+   * "accepted", the default, answers with 202 once the delivery is stored. "result" waits for the
+   * handler, at most 10 seconds, and answers with what it returns: as JSON, or as it says with
+   * `returns: v.httpResponse()`. A handler that fails is answered with 500, and runs again when the
+   * service sends the event again. Choose it only where the service reads the answer.
+   */
+  reply?: 'accepted' | 'result'
   /** An internal Mutation or Action whose arguments are `{ delivery: v.httpDelivery() }`. */
   handler: FunctionReference<'mutation' | 'action', { delivery: HttpDelivery }, unknown>
 }): Hook

@@ -77,6 +77,17 @@ async function rejectionOf(text: string): Promise<string> {
   return error.detail!
 }
 
+test('the manifest of a hook names its reply where that is the result', async () => {
+  const replies = ['', `reply: 'accepted',`, `reply: 'result',`]
+  const routes = replies.map(
+    (reply, i) => `r${i}: hook({ path: '/${i}', verify: 'none', ${reply} ${HANDLED} }),`,
+  )
+  const found = await routesOf(declared(routes.join('\n')))
+  const given = found!.map((route) => (route.kind === 'hook' ? (route.reply ?? null) : route))
+  expect(given).toEqual([null, null, 'result'])
+  expect(found!.map((route) => Object.hasOwn(route, 'reply'))).toEqual([false, false, true])
+})
+
 test('hooks are part of the manifest, sorted by name, with their defaults', async () => {
   const routes = await routesOf(
     declared(`
@@ -196,7 +207,8 @@ test.each([
   [`path: '/a', verify: 'none', headers: ['cookie'], ${HANDLED}`, 'which is a credential'],
   [`path: '/a', verify: 'none', headers: ['X-A'], ${HANDLED}`, 'headers lists "X-A"'],
   [`path: '/a', verify: 'none', once: 'id', ${HANDLED}`, 'once is a string'],
-  [`path: '/a', verify: 'none', reply: 'result', ${HANDLED}`, 'has no option "reply"'],
+  [`path: '/a', verify: 'none', reply: 'late', ${HANDLED}`, 'reply is "late"'],
+  [`path: '/a', verify: 'none', auth: 'user', ${HANDLED}`, 'has no option "auth"'],
   [`path: '/a', verify: signature.stripe({}), ${HANDLED}`, 'secret is undefined'],
   [
     `path: '/a', verify: signature.hmac({ ${HMAC}, toleranceSeconds: 9 }), ${HANDLED}`,

@@ -17,7 +17,7 @@ import type { ActiveCalls } from '../releases/active-calls.ts'
 import type { Release } from '../releases/executable-release.ts'
 import type { Preparations } from '../releases/preparations.ts'
 import type { PreparedRelease } from '../releases/prepared-release.ts'
-import { insertWorkAs } from '../scheduled-work/scheduled-documents.ts'
+import { type EndedWork, insertWorkAs, type Rerun } from '../scheduled-work/scheduled-documents.ts'
 import { type OncePort, runOnce } from './once-code.ts'
 import { checkRoom } from './room.ts'
 
@@ -25,6 +25,17 @@ export interface InboxPort extends OncePort {
   readonly mutations: Pick<Mutations, 'invoke'>
   readonly preparations: Preparations
   readonly inFlight: ActiveCalls
+  /** Makes failed work run again. */
+  readonly rerun: (scheduledId: string, rerun: Omit<Rerun, 'dueAtMicros'>) => Promise<unknown>
+  /** Resolves with the work once it has ended; null if no request waits any longer. */
+  readonly whenEnded: (scheduledId: string, signal?: AbortSignal) => Promise<EndedWork | null>
+  /** Resolves with the work; null if it has not ended. */
+  readonly readEnded: (scheduledId: string) => Promise<EndedWork | null>
+}
+
+export interface EndRequest extends Pick<HookRequest, 'release' | 'hook'> {
+  /** Ends the wait of a service that is gone. */
+  readonly signal: AbortSignal
 }
 
 interface HookRequest {
@@ -81,6 +92,24 @@ export class Inbox {
     return this.#within(request.release, (prepared) => this.#accept(request, prepared))
   }
 
+  /**
+   * Resolves with the end of the work of a delivery, for a hook that is answered with its result;
+   * null if the service is answered without it. A repeat runs failed work again: the service
+   * sends it since the answer was the failure. Rejects with the failures of a Mutation.
+   */
+  async endOf(
+    { scheduledId, replayed }: AcceptedDelivery,
+    { release, hook, signal }: EndRequest,
+  ): Promise<EndedWork | null> {
+    const { rerun, readEnded, whenEnded } = this.#port
+    if (replayed && (await readEnded(scheduledId))?.state === 'failed') {
+      const { releaseId } = release
+      const next = { function: hook.function, kind: kindOf(release, hook), releaseId }
+      await rerun(scheduledId, { ...next, rerunBy: null })
+    }
+    return whenEnded(scheduledId, signal)
+  }
+
   async #accept(request: DeliveryRequest, prepared: PreparedRelease): Promise<AcceptedDelivery> {
     const { mutations, store, pendingWork } = this.#port
     for (const id of request.earlierIds) {
@@ -103,12 +132,13 @@ export class Inbox {
         checkRoom(pendingWork, mount)
         await insertWorkAs(transaction.asServer(), scheduledId, {
           function: hook.function,
-          kind: kindOf(prepared, hook),
+          kind: kindOf(prepared.release, hook),
           releaseId: prepared.release.releaseId,
           argumentsText: encodeStored(request.arguments),
           source: 'http',
           cron: null,
           http: { mount, route: hook.name },
+          ...(hook.reply === 'result' && { keepsResult: true }),
           dueAtMicros: nowMicros,
         })
         return JSON.stringify(scheduledId)
@@ -145,7 +175,7 @@ function definitionOf({ name }: HookManifest): FunctionManifest {
   }
 }
 
-function kindOf({ release }: PreparedRelease, hook: HookManifest): 'mutation' | 'action' {
+function kindOf(release: Release, hook: HookManifest): 'mutation' | 'action' {
   // The manifest was checked: the handler is one of the two.
   return release.functions.get(hook.function)!.kind === 'action' ? 'action' : 'mutation'
 }

@@ -15,6 +15,7 @@ import { type BufferedWrite, countSchedules } from '../commits/document-writes.t
 import { ATTEMPTS_MAX, EXCLUSIVE_ATTEMPT, INVOCATIONS_MAX } from '../limits.ts'
 import type { ActiveCalls } from '../releases/active-calls.ts'
 import { completeWork } from '../scheduled-work/completion.ts'
+import { keepResult } from '../scheduled-work/scheduled-documents.ts'
 import { namedDocuments } from '../speculation/prefetched-documents.ts'
 import { Transaction } from '../transactions/transaction.ts'
 import { type InvocationPort, prefetch, runAttempt } from './attempt.ts'
@@ -50,6 +51,8 @@ export interface MutationInput extends Omit<InvocationInput, 'signal'> {
   readonly isRecorded?: false
   /** The piece of scheduled work that the Mutation is; absent for a call. */
   readonly scheduledId?: string
+  /** True if the scheduled work keeps the result of the Mutation. */
+  readonly keepsResult?: boolean
 }
 
 /** A request that was rejected and may be a repeat. Its arguments are not validated. */
@@ -251,6 +254,9 @@ export class Mutations {
           ? await runAttempt(this.#port, invocation, transaction, prefetched)
           : { resultText: await perform(transaction, invocation) }
       if (run === null) return null
+      if (scheduledId !== undefined && attempt.input.keepsResult) {
+        await keepResult(transaction.asServer(), scheduledId, run.resultText)
+      }
       const writes = transaction.writes()
       const outcome = this.#commit(transaction, writes, run, attempt)
       return {

@@ -24,6 +24,8 @@ export interface WorkFields {
   readonly cron: string | null
   /** Names of the mount and the route of a delivery; absent for work of another source. */
   readonly http?: { readonly mount: string; readonly route: string }
+  /** True if a request may wait for the result of the work. */
+  readonly keepsResult?: true
   readonly dueAtMicros: bigint
 }
 
@@ -39,6 +41,22 @@ export interface ScheduledWork extends WorkFields {
   /** ID of the request that made failed work run again last; null for none. */
   readonly rerunBy: string | null
 }
+
+/** Finished work as a request that waited for it sees it. */
+export interface EndedWork {
+  readonly state: Finish['state']
+  readonly function: string
+  readonly releaseId: string
+  /** Tagged JSON; null for a failure, for work that keeps no result, and for a longer one. */
+  readonly resultText: string | null
+}
+
+/**
+ * Characters of the result that work keeps, in tagged JSON.
+ * @limit HTTP mounts: characters of the result of a handler that answers its delivery, in tagged
+ * JSON; a longer one is not kept, and the answer is 202
+ */
+export const KEPT_RESULT_CHARACTERS_MAX = 64 * 1024
 
 /** Fields of a document, by name. */
 type Fields = Readonly<Record<string, Value>>
@@ -69,7 +87,7 @@ export function insertWorkAs(
 
 function pendingFields(work: WorkFields): Fields {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
-  const { http = {} } = work
+  const { http = {}, keepsResult } = work
   return {
     function: name,
     kind,
@@ -78,6 +96,7 @@ function pendingFields(work: WorkFields): Fields {
     source,
     cron,
     ...http,
+    ...(keepsResult && { keepsResult }),
     state: 'pending',
     dueAt: new Timestamp(dueAtMicros),
     attempts: 0n,
@@ -117,6 +136,16 @@ export function succeedPending(
       return withFields(fields, finishFields(finish))
     })
   })
+}
+
+/** Keeps the result of work that ends in this transaction, unless it is too long. */
+export function keepResult(
+  transaction: Transaction,
+  id: string,
+  resultText: string,
+): MaybePromise<void> {
+  if (resultText.length > KEPT_RESULT_CHARACTERS_MAX) return
+  return patch(transaction, id, { result: resultText })
 }
 
 export interface Finish {
@@ -227,12 +256,27 @@ function workOfFields({
     source: fields.get('source') as ScheduledSource,
     cron: fields.get('cron') as string | null,
     ...(mount !== undefined && route !== undefined && { http: { mount, route } }),
+    ...(fields.get('keepsResult') === true && { keepsResult: true }),
     state: stateOf(fields),
     dueAtMicros: dueAtOf(fields),
     attempts: Number(fields.get('attempts') as bigint),
     lastErrorCode: fields.get('lastErrorCode') as string | null,
     finishedAtMicros: finishedAt === null ? null : finishedAt.micros,
     rerunBy: (fields.get('rerunBy') as string | undefined) ?? null,
+  }
+}
+
+/** Returns the work as `EndedWork`; null if it has not ended, and for null. */
+export function endedWorkOf(stored: StoredDocument | null): EndedWork | null {
+  if (stored === null) return null
+  const fields = decodeStored(stored.text) as ValueObject
+  const state = stateOf(fields)
+  if (state === 'pending' || state === 'running') return null
+  return {
+    state,
+    function: fields.get('function') as string,
+    releaseId: fields.get('releaseId') as string,
+    resultText: (fields.get('result') as string | undefined) ?? null,
   }
 }
 

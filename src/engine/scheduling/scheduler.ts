@@ -14,6 +14,8 @@ import type { SystemDocuments } from '../files/system-documents.ts'
 import { isUnfinished, type PendingWork } from '../scheduled-work/pending-work.ts'
 import {
   cancelWork,
+  type EndedWork,
+  endedWorkOf,
   type Rerun,
   readWork,
   rerunWork,
@@ -32,6 +34,7 @@ import { schedulerHealth } from './scheduler-health.ts'
 import { REAL_TIMERS, type Timers } from './timers.ts'
 import { WorkReads } from './work-reads.ts'
 import { type LoadRelease, type RunEnd, WorkRuns } from './work-runs.ts'
+import { WorkWaits } from './work-waits.ts'
 
 /** The parts of the Product that the scheduler needs. */
 export interface SchedulerHost {
@@ -77,6 +80,8 @@ export interface SchedulerStatistics {
   readonly due: number
   /** Characters of the deliveries that are stored. */
   readonly deliveryCharacters: number
+  /** Requests that wait for the end of a piece. */
+  readonly waits: number
   /** Runs since the start of the server. */
   readonly succeeded: number
   /** Failed runs, those that are attempted again included. */
@@ -93,6 +98,7 @@ export class Scheduler {
   readonly #recovery: Recovery
   /** The Crons in force. */
   readonly crons: Crons
+  readonly #waits: WorkWaits
   readonly #listeners: WorkListener[] = []
   #host: SchedulerHost | null = null
   #starting: Promise<void> | null = null
@@ -116,6 +122,7 @@ export class Scheduler {
     })
     this.crons = new Crons(shared)
     this.#statistics = new RunStatistics(options)
+    this.#waits = new WorkWaits({ ...shared, read: (id) => this.readEnded(id) })
   }
 
   get statistics(): SchedulerStatistics {
@@ -124,6 +131,7 @@ export class Scheduler {
       running: this.#dispatcher.running,
       due: this.#dispatcher.due,
       deliveryCharacters: this.#options.pending.deliveries.total,
+      waits: this.#waits.count,
       succeeded: this.#statistics.succeeded,
       failed: this.#statistics.failed,
     }
@@ -169,6 +177,7 @@ export class Scheduler {
   /** Starts nothing more. */
   stop(): void {
     this.#isStopped = true
+    this.#waits.stop()
     this.crons.stop()
     this.#dispatcher.stop()
   }
@@ -178,6 +187,7 @@ export class Scheduler {
    * that cannot be stored is tried again.
    */
   async drain(): Promise<void> {
+    this.#waits.stop()
     this.crons.stop()
     this.#dispatcher.stop()
     await this.#dispatcher.whenIdle()
@@ -233,6 +243,7 @@ export class Scheduler {
     this.#dispatcher.onCommit(changes)
     this.crons.onCommit(changes)
     this.#history.onCommit()
+    this.#waits.onCommit(changes)
     for (const listener of this.#listeners) listener(changes)
   }
 
@@ -280,6 +291,18 @@ export class Scheduler {
       const work = await readWork(transaction, scheduledId)
       return work === null ? null : { work: summaryOf(work), hasChanged }
     })
+  }
+
+  /** Waits for the end of work (work-waits.ts). */
+  whenEnded(scheduledId: string, signal?: AbortSignal): Promise<EndedWork | null> {
+    return this.#waits.whenEnded(scheduledId, signal)
+  }
+
+  /** Reads work as the end of a wait is; null if it has not ended. */
+  readEnded(scheduledId: string): Promise<EndedWork | null> {
+    return this.#options.documents.read(async (transaction) =>
+      endedWorkOf(await transaction.get(scheduledId)),
+    )
   }
 
   async #run(work: ScheduledWork): Promise<RunEnd> {

@@ -15,6 +15,8 @@ import type { Release } from '../releases/executable-release.ts'
 import { NotPendingError } from '../scheduled-work/completion.ts'
 import {
   finishWork,
+  KEPT_RESULT_CHARACTERS_MAX,
+  keepResult,
   postponeWork,
   readWork,
   type ScheduledWork,
@@ -133,7 +135,10 @@ export class WorkRuns {
     const { scheduledId } = work
     // The ID keeps two runs in this process apart; the state of the work decides across restarts.
     const operation = { operationId: scheduledId, target: 'scheduled', caller: 'scheduled' }
-    await this.#options.calls.mutation({ ...request, ...operation, scheduledId })
+    const { keepsResult = false } = work
+    const run = { ...request, ...operation, scheduledId, keepsResult }
+    const { resultText } = await this.#options.calls.mutation(run)
+    this.#logDropped(work, resultText)
     return SUCCEEDED
   }
 
@@ -148,18 +153,32 @@ export class WorkRuns {
     })
     if (!isStarted) return SKIPPED
     const attempts = work.attempts + 1
+    let resultText: string
     try {
-      await calls.action(request)
+      resultText = (await calls.action(request)).resultText
     } catch (error) {
       return this.#endAction({ ...work, attempts }, request, error)
     }
     const finish = { attempts, errorCode: null, atMicros: system.nowMicros() }
     await this.#repeat(() =>
-      this.#store(work, 'running', (transaction) =>
-        finishWork(transaction, scheduledId, { state: 'succeeded', ...finish }),
-      ),
+      this.#store(work, 'running', async (transaction) => {
+        await finishWork(transaction, scheduledId, { state: 'succeeded', ...finish })
+        if (work.keepsResult) await keepResult(transaction, scheduledId, resultText)
+      }),
     )
+    this.#logDropped(work, resultText)
     return SUCCEEDED
+  }
+
+  /** Logs that a result was too long to be kept. */
+  #logDropped(work: ScheduledWork, { length: characters }: string): void {
+    if (!work.keepsResult || characters <= KEPT_RESULT_CHARACTERS_MAX) return
+    const { scheduledId, function: name, releaseId, http = {} } = work
+    const message =
+      `The result of ${name} has ${characters} characters, and at most ` +
+      `${KEPT_RESULT_CHARACTERS_MAX} are kept: its delivery is answered with 202.`
+    const fields = { scheduledId, function: name, releaseId, ...http, characters }
+    this.#options.log.warn('schedule.result_dropped', { message, ...fields })
   }
 
   /** Ends an attempt of an Action that failed. */

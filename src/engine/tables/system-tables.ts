@@ -99,7 +99,8 @@ const PARTS: TableManifest = {
 /**
  * Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled.
  * Deliveries of other services have `mount` and `route`. `rerunBy` is the ID of the request that
- * made failed work run again last.
+ * made failed work run again last. Work with `keepsResult` has its `result` once it has succeeded,
+ * unless that is too long.
  */
 const SCHEDULED: TableManifest = {
   name: SCHEDULED_DOCUMENTS,
@@ -118,6 +119,8 @@ const SCHEDULED: TableManifest = {
     lastErrorCode: { type: 'nullable', inner: { type: 'string' } },
     finishedAt: { type: 'nullable', inner: { type: 'timestamp' } },
     rerunBy: { type: 'optional', inner: { type: 'string' } },
+    keepsResult: { type: 'optional', inner: { type: 'boolean' } },
+    result: { type: 'optional', inner: { type: 'string' } },
   },
   indexes: [
     { name: 'byDue', fields: ['state', 'dueAt'], unique: false },

@@ -8,7 +8,7 @@ import type { MountDirectory } from './mount-directory.ts'
 
 export interface HookPorts {
   readonly mounts: Pick<MountDirectory, 'find' | 'isToken'>
-  readonly inbox: Pick<Inbox, 'eventOf' | 'accept'>
+  readonly inbox: Pick<Inbox, 'eventOf' | 'accept' | 'endOf'>
   /** Returns a secret of the Environment; null if there is none. */
   secret(name: string): Secret | null
   eventIds(name: EventName): EventIds

@@ -104,6 +104,8 @@ export interface HookManifest {
   readonly verify: SignatureManifest | null
   /** True if code of the route tells which deliveries are the same event. */
   readonly hasOnce: boolean
+  /** `result` where the service is answered with the result; absent where it is not. */
+  readonly reply?: 'result'
   /** The internal Mutation or Action that handles a delivery. */
   readonly function: string
 }

@@ -96,6 +96,7 @@ const HookField = schema({
   ],
   verify: [SignatureField, '|', 'null'],
   hasOnce: 'boolean',
+  'reply?': "'result'",
   function: FunctionField,
 })
 

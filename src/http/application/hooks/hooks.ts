@@ -4,6 +4,7 @@
  * handler runs as scheduled work.
  */
 import type { Release } from '../../../engine/releases/executable-release.ts'
+import type { EndedWork } from '../../../engine/scheduled-work/scheduled-documents.ts'
 import { Fault } from '../../../errors/fault.ts'
 import type { HookPorts } from '../../../product/http-mounts/hook-ports.ts'
 import type { StoredMount } from '../../../product/http-mounts/mount-directory.ts'
@@ -20,6 +21,7 @@ import type { Gateway } from '../gateway.ts'
 import type { Incoming } from '../incoming.ts'
 import type { MountUrl } from '../mounts/mount-urls.ts'
 import { chargeMountBody, type Mounted, takeRate } from '../mounts/mounted-routes.ts'
+import { renderResult } from '../mounts/results.ts'
 import {
   deliveryArguments,
   deliveryFields,
@@ -105,11 +107,30 @@ interface Stored {
   readonly delivery: HookDelivery
 }
 
+/**
+ * Returns the response of a handler; null if the answer is that of an accepted delivery, as for
+ * a result that is not kept and for work that an operator has canceled. Throws FUNCTION_FAILED
+ * where the handler failed, so that the service tries again.
+ */
+function resultOf(
+  { plainForms }: Gateway,
+  { ended, release }: { readonly ended: EndedWork; readonly release: Release },
+): Response | null {
+  const { state, function: name, resultText } = ended
+  if (state === 'failed') throw new Fault('FUNCTION_FAILED', { detail: 'the handler of the hook' })
+  const definition = release.functions.get(name)
+  if (resultText === null || definition === undefined) return null
+  const answer = renderResult(resultText, { plainForms, definition, caching: 'none' })
+  const { status, headers, body } = answer
+  return new Response(body, { status, headers: [...headers] })
+}
+
 async function store(
-  { system, counts }: Gateway,
+  gateway: Gateway,
   incoming: Incoming,
   { hooks, mount, release, delivery }: Stored,
 ): Promise<Response> {
+  const { system, counts } = gateway
   const { requestId, trace, request } = incoming
   const { hook } = delivery
   const invocationId = system.ids.make('ivc')
@@ -133,6 +154,14 @@ async function store(
     arguments: deliveryArguments(fields, { id: scheduledId, nowMicros: system.nowMicros() }),
   })
   counts.delivered(accepted.replayed)
+  if (hook.reply === 'result') {
+    // The body is stored.
+    incoming.bodyMemory?.release()
+    const { signal } = request
+    const ended = await hooks.inbox.endOf(accepted, { release, hook, signal })
+    const answer = ended === null ? null : resultOf(gateway, { ended, release })
+    if (answer !== null) return answer
+  }
   const body: HookAccepted = {
     version: 1,
     status: 'accepted',
