@@ -136,5 +136,6 @@ export const EVERY_ROUTE: Required<HookManifest> = {
   headers: deliveryHeaders(SIGNATURE, ['x-event']),
   verify: SIGNATURE,
   hasOnce: true,
+  reply: 'result',
   function: 'every.delivery',
 }
