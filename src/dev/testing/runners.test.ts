@@ -70,7 +70,9 @@ test('node:test runs the tests of the template and the example of the guide', ()
 
 test('bun test runs the tests of the template and the example of the guide', () => {
   workspace.write('tests/bun.test.ts', guideExample('bun'))
-  const { status, output } = run(BUN, 'test', './tests/messages.test.js', './tests/bun.test.ts')
+  const files = ['./tests/messages.test.js', './tests/bun.test.ts']
+  // Its tests end after 5 seconds otherwise, which is the pace of the machine.
+  const { status, output } = run(BUN, 'test', '--timeout', '120000', ...files)
   expect(output).toMatch(/^ 3 pass$/m)
   expect(status).toBe(0)
 })

@@ -8,7 +8,7 @@ beforeAll(async () => {
   bench = await engineBench(
     `
     slow: query(async (ctx) => {
-      const until = 4_000
+      const until = 2_000
       for (let i = 0; i < until; i++) await ctx.db.table('notes').scan().first()
       return 'done'
     }, { arguments: { by: { type: 'int64' } } }),

@@ -13,6 +13,10 @@ const UNSAID = [
   'canonical decimal microseconds',
   'a canonical unsigned 64-bit integer',
   'a canonical unsigned 64-bit integer from 1 up',
+  'a path such as /stripe',
+  'exact origins, or * alone',
+  'in order, each once',
+  'no header with a credential',
   ...[128, 256, 512].map((max) => `1 to ${max} characters in NFC without control characters`),
 ]
 
