@@ -14,6 +14,7 @@ const UNSAID = [
   'a canonical unsigned 64-bit integer',
   'a canonical unsigned 64-bit integer from 1 up',
   'a path such as /stripe',
+  'at least one method',
   'exact origins, or * alone',
   'in order, each once',
   'no header with a credential',
