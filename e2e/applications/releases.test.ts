@@ -143,7 +143,9 @@ describe('Channels', () => {
     await promote(second)
     const done = await rollback(second, first)
     expect(JSON.parse(done.stdout)).toMatchObject({ channel: 'production', releaseId: first })
-    expect((await serves()).body).toMatchObject({ releaseId: first, result: { value: 'first' } })
+    // The Channel serves the Release before until the other one is warm.
+    const served = { releaseId: first, result: { value: 'first' } }
+    await expect.poll(async () => (await serves()).body).toMatchObject(served)
     const again = await rollback(second, first)
     expect([again.status, JSON.parse(again.stdout).error.code]).toEqual([4, 'PRODUCT_CAS_CONFLICT'])
     const unknown = await rollback(first, await release('never-bound'))

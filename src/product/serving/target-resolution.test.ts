@@ -118,5 +118,9 @@ test('an operator finds Releases in every state except retired and gets Product 
 test('the Function catalog equals that of the manifest', async () => {
   const functions = [functionManifest('a.list'), functionManifest('b.send', { kind: 'mutation' })]
   const { releaseId } = await publishRelease(harness, { workspace: 'api', functions })
-  expect(await listFunctions(harness.product, 'workspace:api')).toEqual({ releaseId, functions })
+  expect(await listFunctions(harness.product, 'workspace:api')).toEqual({
+    releaseId,
+    functions,
+    http: [],
+  })
 })
