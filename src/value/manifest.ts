@@ -59,6 +59,20 @@ export interface FunctionManifest {
   readonly retry?: RetryManifest
 }
 
+/** Returns the declaration of code of the server, and of code of an author that declares none. */
+export function undeclaredFunction(name: string, kind: 'query' | 'mutation'): FunctionManifest {
+  return {
+    name,
+    kind,
+    visibility: 'internal',
+    clients: [],
+    auth: 'none',
+    arguments: {},
+    returns: { type: 'any' },
+    errors: {},
+  }
+}
+
 /** Attempts of a scheduled Action, which may then have its effects more than once. */
 export interface RetryManifest {
   /** The first attempt included. */

@@ -2,7 +2,7 @@
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
+import { type FunctionManifest, undeclaredFunction } from '../../value/manifest.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { ValueObject } from '../../value/values.ts'
 import { DOCUMENT_EXISTS, INVALID_CURSOR, OperationError } from '../calls/operation-error.ts'
@@ -33,16 +33,7 @@ export const FUNCTION_PREFIX = 'data admin'
 
 /** A Mutation has a definition; those of Data Admin have no code. */
 export function definitionOf(kind: string): FunctionManifest {
-  return {
-    name: `${FUNCTION_PREFIX} ${kind}`,
-    kind: 'mutation',
-    visibility: 'internal',
-    clients: [],
-    auth: 'none',
-    arguments: {},
-    returns: { type: 'any' },
-    errors: {},
-  }
+  return undeclaredFunction(`${FUNCTION_PREFIX} ${kind}`, 'mutation')
 }
 
 /** Keeps the resources of the Release while the task runs, and names its failures for operators. */

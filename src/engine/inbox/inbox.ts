@@ -6,7 +6,7 @@
 import { Fault } from '../../errors/fault.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { type HookManifest, onceFunction } from '../../value/http/routes.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
+import { undeclaredFunction } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { CancellationToken } from '../calls/outcomes.ts'
@@ -119,7 +119,8 @@ export class Inbox {
     const { hook, mount, scheduledId, operationId, context, trace } = request
     const outcome = await mutations.invoke({
       prepared,
-      definition: definitionOf(hook),
+      // The Mutation of the server has the name of `once` in its record.
+      definition: undeclaredFunction(onceFunction(hook.name), 'mutation'),
       // All that the repeats of one event have in common. Signatures, times and bodies may differ.
       argumentsText: JSON.stringify(request.event),
       principal: null,
@@ -158,20 +159,6 @@ export class Inbox {
     } finally {
       end()
     }
-  }
-}
-
-/** The Mutation of the server that stores a delivery has the name of `once` in its record. */
-function definitionOf({ name }: HookManifest): FunctionManifest {
-  return {
-    name: onceFunction(name),
-    kind: 'mutation',
-    visibility: 'internal',
-    clients: [],
-    auth: 'none',
-    arguments: {},
-    returns: { type: 'any' },
-    errors: {},
   }
 }
 

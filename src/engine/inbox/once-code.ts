@@ -3,7 +3,7 @@ import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { Span } from '../../telemetry/traces/spans.ts'
 import { type HookManifest, onceFunction } from '../../value/http/routes.ts'
-import type { FunctionManifest } from '../../value/manifest.ts'
+import { undeclaredFunction } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { ValueObject } from '../../value/values.ts'
 import type { CancellationToken } from '../calls/outcomes.ts'
@@ -37,27 +37,14 @@ export interface OnceCall {
 /** @limit HTTP mounts: characters that `once` of a hook returns */
 export const EVENT_CHARACTERS_MAX = 256
 
-/** Returns `once` as an internal Query; it has no declaration of its own. */
-function definitionOf({ name }: HookManifest): FunctionManifest {
-  return {
-    name: onceFunction(name),
-    kind: 'query',
-    visibility: 'internal',
-    clients: [],
-    auth: 'none',
-    arguments: {},
-    returns: { type: 'any' },
-    errors: {},
-  }
-}
-
 /** Returns the ID of the event. Throws FUNCTION_FAILED and every other failure of a Query. */
 export async function runOnce(
   port: OncePort,
   { prepared, hook, arguments: value, context, trace, signal }: OnceCall,
 ): Promise<string> {
   const { store, committer } = port
-  const call = { prepared, definition: definitionOf(hook), argumentsText: encodeStored(value) }
+  const definition = undeclaredFunction(onceFunction(hook.name), 'query')
+  const call = { prepared, definition, argumentsText: encodeStored(value) }
   const input = { ...call, principal: null, context, trace }
   const invocation = beginInvocation(port, input, signal)
   const lostRuns = new LostRunCounter()

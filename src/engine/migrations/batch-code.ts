@@ -1,7 +1,11 @@
 /** Runs the code of a migration for one batch of documents, and reads the patches it returns. */
 import type { StoredDocument } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { FunctionManifest, MigrationManifest } from '../../value/manifest.ts'
+import {
+  type FunctionManifest,
+  type MigrationManifest,
+  undeclaredFunction,
+} from '../../value/manifest.ts'
 import { migrationFunction } from '../../value/migrations/migrations.ts'
 import type { Value, ValueObject } from '../../value/values.ts'
 import { documentText } from '../calls/document-text.ts'
@@ -31,16 +35,7 @@ const definitions = new WeakMap<MigrationManifest, FunctionManifest>()
 export function batchDefinition(migration: MigrationManifest): FunctionManifest {
   const known = definitions.get(migration)
   if (known !== undefined) return known
-  const definition: FunctionManifest = {
-    name: migrationFunction(migration.name),
-    kind: 'query',
-    visibility: 'internal',
-    clients: [],
-    auth: 'none',
-    arguments: {},
-    returns: { type: 'any' },
-    errors: {},
-  }
+  const definition = undeclaredFunction(migrationFunction(migration.name), 'query')
   definitions.set(migration, definition)
   return definition
 }
