@@ -83,4 +83,7 @@ test('every process ends with the main process, and a restart has what was answe
   await app.server.ended
   await app.start()
   await expectExact(load, before)
+  // A process that starts is not asked to prepare what it does not have yet.
+  const notWarm = app.server.lines.filter((line) => line.includes('application_process_not_warm'))
+  expect(notWarm).toEqual([])
 })

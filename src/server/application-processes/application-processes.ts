@@ -182,11 +182,15 @@ export class ApplicationProcesses {
     return [...this.#processes].every(({ warm }) => warm.has(releaseId))
   }
 
-  /** Prepares the Release in every process. Never rejects: a process tries again by itself. */
+  /**
+   * Prepares the Release in every process that is ready; one that starts prepares what is served.
+   * Never rejects: a process tries again by itself.
+   */
   async warm(releaseId: ReleaseId): Promise<void> {
     const signal = AbortSignal.timeout(WARM_MILLIS_MAX)
     await Promise.all(
       [...this.#processes].map(async (each) => {
+        if (!each.isReady) return
         const timedOut = new Promise((resolve) => signal.addEventListener('abort', resolve))
         const asked = each.channel.ask({ kind: 'warm', releaseId })
         try {
