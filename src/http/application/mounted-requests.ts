@@ -4,6 +4,7 @@
  */
 import { Fault, isFault } from '../../errors/fault.ts'
 import type { HttpRouteManifest } from '../../value/http/routes.ts'
+import { isId } from '../../value/ids.ts'
 import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import type { RouteClass } from '../request-counts.ts'
 import { originDenied } from './browser-origins.ts'
@@ -21,7 +22,6 @@ import type { Incoming } from './incoming.ts'
 import { mountUrlOf } from './mounts/mount-urls.ts'
 import { findMount, findRoute, type Mounted, resolveMount } from './mounts/mounted-routes.ts'
 import { MOUNT_HEADERS } from './mounts/results.ts'
-import { operationIdOf } from './plain-calls.ts'
 
 /** The facts about a request that are known if it fails. */
 interface Known {
@@ -79,10 +79,11 @@ async function answer(
   const url = mountUrlOf(request.url)
   const { mount, path } = findMount(hooks, url)
   const caller = mountCaller(mount.name)
-  // A repeat reaches the Release of its original.
-  const fallback = () => operationIdOf(request.headers.get(OPERATION_ID_HEADER)) ?? requestId
+  const given = request.headers.get(OPERATION_ID_HEADER)
+  // A repeat reaches the Release of its original. Services send hooks keys of their own.
+  const fallback = given !== null && isId('opn', given) ? given : requestId
   const release = await resolveMount(gateway, mount, {
-    affinity: () => resolveAffinity(gateway, incoming, caller, fallback()),
+    affinity: () => resolveAffinity(gateway, incoming, caller, fallback),
   })
   incoming.releaseId = release.releaseId
   const asked = request.headers.get('access-control-request-method')

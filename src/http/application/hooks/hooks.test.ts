@@ -9,7 +9,9 @@ import {
   send,
   setSecret,
 } from '../../../../testing/http/hooks.ts'
+import { publishRelease, REQUEST_ID } from '../../../../testing/products.ts'
 import { listScheduled } from '../../../product/schedules/scheduled-work.ts'
+import { setServingPolicy } from '../../../product/serving/serving-policy.ts'
 import { realSystem } from '../../../system/system.ts'
 import { memoryLog } from '../../../telemetry/log.ts'
 import { applicationLimits, FAILURE_LIMIT } from '../../rate-limits.ts'
@@ -275,6 +277,24 @@ describe('a rejected delivery', () => {
     mount(gateway, 'early', { target: 'channel:later' })
     await rejected(await send(gateway, '/early/github'), 503, 'UNAVAILABLE')
   })
+})
+
+test('a key of the service that is no operation ID is accepted by a serving policy', async () => {
+  const { harness, releaseId } = gateway
+  const { product, actor, system } = harness
+  const { releaseId: second } = await publishRelease(harness, { ...INPUT, source: 'second' })
+  await setServingPolicy(product, actor, {
+    operationId: system.ids.make('opn'),
+    expectedRevision: 0n,
+    mode: 'weighted',
+    releases: [releaseId, second].map((each) => ({ releaseId: each, weight: 5_000 })),
+    changedAtMicros: system.nowMicros(),
+    requestId: REQUEST_ID,
+  })
+  await product.serving.whenIdle()
+  mount(gateway, 'shared', { target: 'environment:default' })
+  const headers = { 'idempotency-key': '9f0c6c1e-retry-1' }
+  await accepted(await send(gateway, '/shared/github', { headers, body: newBody() }))
 })
 
 describe('the secret part of a path', () => {
