@@ -26,6 +26,7 @@ import { FUNCTIONS, SCHEMA } from './workspace.ts'
 export interface RunOptions {
   readonly store: keyof typeof STORES
   readonly seed: number
+  /** Minimum number of transactions. A run goes on until it had conflicts enough. */
   readonly transactions: number
   readonly faults: FaultCounts
 }
@@ -53,6 +54,10 @@ const TIMEOUT_MILLIS = 30_000
 /** Time limit for a reply: the deadline of an invocation and time to spare. */
 const REPLY_MILLIS_MAX = 15_000
 const PAUSE_MILLIS = 20
+/** Minimum number of transactions that a conflict ran again: fewer would prove little. */
+export const RERUNS_MIN = 4
+/** How many times as many transactions as planned a run makes at most to find conflicts. */
+const EXTENSION_MAX = 20
 
 export async function runWorkload(options: RunOptions): Promise<Run> {
   const store = await STORES[options.store]()
@@ -107,6 +112,7 @@ class Driver {
   #replays = 0
   #replacements = 0
   #conflicts = 0
+  #reruns = 0
   #isDone = false
   /** True if a transaction has no outcome; then no other one is started. */
   #isStuck = false
@@ -145,12 +151,19 @@ class Driver {
   }
 
   async #client(client: number): Promise<void> {
-    const { seed, transactions } = this.#options
-    while (this.#next < transactions && !this.#isStuck) {
+    const { seed } = this.#options
+    while (this.#goesOn() && !this.#isStuck) {
       const number = this.#next++
       this.#faults.reach(number)
       await this.#perform(client, planned(seed, number))
     }
+  }
+
+  /** How many conflicts the clients meet depends on the machine, so their number ends the run. */
+  #goesOn(): boolean {
+    const { transactions } = this.#options
+    if (this.#next < transactions) return true
+    return this.#reruns < RERUNS_MIN && this.#next < transactions * EXTENSION_MAX
   }
 
   async #operator(i: number): Promise<void> {
@@ -176,9 +189,10 @@ class Driver {
   }
 
   async #readAll(): Promise<void> {
-    const { seed, transactions } = this.#options
-    for (let epoch = 1; epoch <= epochOf(transactions - 1); epoch++) {
-      await this.#perform(CLIENTS, finalReads(seed, transactions + epoch, epoch))
+    const { seed } = this.#options
+    const first = this.#next
+    for (let epoch = 1; epoch <= epochOf(first - 1); epoch++) {
+      await this.#perform(CLIENTS, finalReads(seed, first + epoch, epoch))
     }
   }
 
@@ -193,6 +207,8 @@ class Driver {
     }
     const completed = outcome === null ? Number.POSITIVE_INFINITY : ++this.#moment
     const metadata = outcome?.status === 200 ? outcome.body.metadata : {}
+    const attempts = metadata.attempts ?? 1
+    if (attempts > 1) this.#reruns += 1
     if (metadata.replayed === true) this.#replays += 1
     const code = outcome?.body.error?.code ?? ABORT
     if (code !== ABORT) this.#failures.push(`T${number} got the reply ${outcome?.status} ${code}`)
@@ -208,7 +224,7 @@ class Driver {
       outcome: outcome === null ? 'unknown' : outcome.status === 200 ? 'committed' : 'aborted',
       commitSequence: sequenceOf(metadata.commitSequence),
       snapshotSequence: sequenceOf(metadata.snapshotSequence),
-      attempts: metadata.attempts ?? 1,
+      attempts,
     })
   }
 
