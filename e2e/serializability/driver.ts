@@ -26,7 +26,7 @@ import { FUNCTIONS, SCHEMA } from './workspace.ts'
 export interface RunOptions {
   readonly store: keyof typeof STORES
   readonly seed: number
-  /** Minimum number of transactions. A run goes on until it had conflicts enough. */
+  /** A run makes more of them until RERUNS_MIN ran again. */
   readonly transactions: number
   readonly faults: FaultCounts
 }
@@ -56,7 +56,7 @@ const REPLY_MILLIS_MAX = 15_000
 const PAUSE_MILLIS = 20
 /** Minimum number of transactions that a conflict ran again: fewer would prove little. */
 export const RERUNS_MIN = 4
-/** How many times as many transactions as planned a run makes at most to find conflicts. */
+/** Factor of the transactions that a run makes at most to find conflicts. */
 const EXTENSION_MAX = 20
 
 export async function runWorkload(options: RunOptions): Promise<Run> {
