@@ -81,17 +81,20 @@ export async function renderDocs(root: string): Promise<Record<string, string>> 
   }
 }
 
-/** The guides, then the references, each with its title. */
+/** The guides with their titles, then the references, whose names say what they have. */
 function lists(documents: Readonly<Record<string, string>>): string {
-  const rows = Object.keys(documents)
-    .sort()
-    .map((topic) => ({
-      isGuide: !(topic in REFERENCES),
-      cells: [`[${topic}](${DOCS}/${topic}.md)`, TITLE.exec(documents[topic]!)![1]!],
-    }))
-  const listed = (isGuide: boolean): string[][] =>
-    rows.filter((row) => row.isGuide === isGuide).map(({ cells }) => cells)
-  return `${table(['Guide', ''], listed(true))}\n${table(['Reference', ''], listed(false))}`
+  const topics = Object.keys(documents).sort()
+  const link = (topic: string): string => `[${topic}](${DOCS}/${topic}.md)`
+  const guides = topics
+    .filter((topic) => !(topic in REFERENCES))
+    .map((topic) => [link(topic), TITLE.exec(documents[topic]!)![1]!])
+  const references = topics.filter((topic) => topic in REFERENCES).map(link)
+  return `${table(['Guide', ''], guides)}\n${wrapped(`References: ${references.join(', ')}.`)}`
+}
+
+/** Breaks a text between words, so that its lines have at most 100 columns. */
+function wrapped(text: string): string {
+  return text.replace(/(.{1,100})(?: |$)/g, '$1\n')
 }
 
 function embedded(documents: Readonly<Record<string, string>>): string {

@@ -159,7 +159,7 @@ class Driver {
     }
   }
 
-  /** How many conflicts the clients meet depends on the machine, so their number ends the run. */
+  /** True until enough transactions ran again, of which the machine decides the number. */
   #goesOn(): boolean {
     const { transactions } = this.#options
     if (this.#next < transactions) return true
