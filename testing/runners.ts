@@ -80,7 +80,7 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
     kind = 'query',
     argumentsText = '{}',
     seedByte = 1,
-    millis = 25_000,
+    millis = 100_000,
     prefetched,
   } = options
   return {

@@ -79,17 +79,22 @@ test('the spare process ends without calls, and the next call starts one', async
 })
 
 test('garbage of earlier calls leaves the memory of an idle process', async () => {
-  const bench = poolBench()
+  // A spare process would add its own memory.
+  const bench = poolBench({ limits: { spareMillis: 0 } })
   try {
     await bench.pool.start({ sandbox: 'preferred' })
-    const code = release(`
+    const filling = release(`
       fill: query(() => {
-        const kept = []
         for (let i = 0; i < 4e5; i++) kept.push({ i, text: 'x' + i })
         return kept.length
-      }),`)
+      }),
+      drop: query(() => { kept = [] }),`)
+    const code = { ...filling, source: `let kept = [];\n${filling.source}` }
     await bench.pool.invoke(code, call('fill'), oneDocument)
+    await expect.poll(() => bench.pool.pids(), WAIT).toHaveLength(1)
+    // Nothing of it is garbage yet, which the runner could return before it is measured.
     const before = bench.pool.usage().residentBytes
+    await bench.pool.invoke(code, call('drop'), oneDocument)
     bench.pool.trim(false)
     await expect
       .poll(() => bench.pool.usage().residentBytes, WAIT)

@@ -41,37 +41,48 @@ rejected.catch(() => {})
 
 const CPU = { kind: 'limit', limit: 'cpu' }
 const DONE = { kind: 'returned', result: 'done' }
+/** Longer than a test. */
+const QUARANTINED = { isolationMillis: 600_000 }
 
 test('calls of other Functions are neither lost with it again nor delayed', () =>
-  withPool({ size: 1 }, async ({ invoke }) => {
+  withPool({ size: 1, limits: QUARANTINED }, async ({ invoke }) => {
     expect(await invoke('loop')).toMatchObject(CPU)
-    const loops = [invoke('loop'), invoke('loop')]
-    let ended = 0
-    for (const loop of loops) void loop.then(() => ended++)
+    const held = heldHost(() => 'null')
+    const loops = [invoke('loop', held.host), invoke('loop')]
+    await held.received(1)
     for (let i = 0; i < 10; i++) expect(await invoke('one')).toMatchObject(DONE)
-    expect(ended).toBe(0)
+    const beside = heldHost(() => 'null')
+    const other = invoke('one', beside.host)
+    await beside.received(1)
+    held.letGo()
     for (const loop of loops) expect(await loop).toMatchObject(CPU)
+    beside.letGo()
+    expect(await other).toMatchObject(DONE)
   }))
 
 test('a Function whose caller has disconnected is quarantined too, and logged', () =>
-  withPool({ size: 1, limits: { callCpuMillis: 500 } }, async ({ invoke, pool, log }) => {
+  withPool({ size: 1, limits: { ...QUARANTINED, callCpuMillis: 2_000 } }, async (bench) => {
+    const { invoke, pool, log } = bench
     const held = heldHost(() => 'null')
     const beside = invoke('one', held.host)
     await held.received(1)
     const signal = { aborted: false }
     const { cpuMicros } = pool.usage()
     const cancelled = invoke('loop', oneDocument, signal)
-    await expect.poll(() => pool.usage().cpuMicros - cpuMicros).toBeGreaterThan(250_000)
+    const used = () => pool.usage().cpuMicros - cpuMicros
+    await expect.poll(used, { interval: 5 }).toBeGreaterThan(250_000)
     signal.aborted = true
     expect(await cancelled).toMatchObject({ kind: 'cancelled' })
     expect(await beside).toMatchObject({ kind: 'lost' })
     const record = { event: 'runner.stopped', level: 'warn', function: 'f.loop' }
     expect(log.records()).toContainEqual(expect.objectContaining(record))
-    let ended = 0
-    const again = invoke('loop').finally(() => ended++)
+    const again = heldHost(() => 'null')
+    const quarantined = invoke('loop', again.host)
+    await again.received(1)
     for (let i = 0; i < 10; i++) expect(await invoke('one')).toMatchObject(DONE)
-    expect(ended).toBe(0)
-    expect(await again).toMatchObject(CPU)
+    expect(pool.statistics().runners).toBe(2)
+    again.fail(new Error('stopped'))
+    await expect(quarantined).rejects.toThrow('stopped')
   }))
 
 test('quarantined calls of one Function do not crash each other', () =>

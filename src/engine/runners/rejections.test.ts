@@ -76,7 +76,7 @@ const FUNCTIONS = `
 
 let bench: EngineBench
 beforeAll(async () => {
-  bench = await engineBench(FUNCTIONS, { schema: SCHEMA, limits: { callCpuMillis: 400 } })
+  bench = await engineBench(FUNCTIONS, { schema: SCHEMA })
 })
 afterAll(() => bench.close())
 

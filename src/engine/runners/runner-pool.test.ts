@@ -10,7 +10,7 @@ import type { RunnerHost } from '../calls/outcomes.ts'
 import type { ReleaseCode } from '../releases/executable-release.ts'
 
 // Code that eats memory reaches its bound in a tenth of the CPU time that loading may take.
-const bench = poolBench({ limits: { loadCpuMillis: 300, runnerGrowthBytes: 64 * 1024 * 1024 } })
+const bench = poolBench({ limits: { loadCpuMillis: 1_000, runnerGrowthBytes: 64 * 1024 * 1024 } })
 const { pool, release, call } = bench
 
 beforeAll(async () => {
@@ -284,13 +284,16 @@ describe('processes', () => {
   })
 
   test('one more starts where a call holds up others, and idle Releases make room', async () => {
-    const small = poolBench({ size: 2, limits: { runnersOfAll: 3 } })
+    // How much CPU time the calls need depends on the machine.
+    const limits = { runnersOfAll: 3, callCpuMillis: 60_000 }
+    const small = poolBench({ size: 2, limits })
     try {
       await small.pool.start({ sandbox: 'preferred' })
       const code = release('spin: query(() => { let n = 0; while (n < 3e8) n++; return n }),')
       const spin = () => small.pool.invoke(code, call('spin'), oneDocument)
-      await Promise.all([spin(), spin(), spin(), spin()])
-      expect(small.pool.statistics().runners).toBe(2)
+      const spun = Promise.all([spin(), spin(), spin(), spin()])
+      await expect.poll(() => small.pool.statistics().runners, { interval: 5 }).toBe(2)
+      for (const outcome of await spun) expect(outcome).toMatchObject({ kind: 'returned' })
       for (let i = 0; i < 3; i++) await small.pool.warm(counting())
       expect(small.pool.statistics()).toMatchObject({ runners: 3, inFlight: 0 })
     } finally {
@@ -358,15 +361,23 @@ describe('processes', () => {
       for (const { letGo } of three) letGo()
       await Promise.all(calls)
       const never = new Promise<never>(() => {})
-      const host: RunnerHost = {
-        operation: ([type], invokePart) => {
-          if (type !== 'run') return delay(200).then(() => DOCUMENT)
-          void invokePart(call('one'), { operation: () => never })
+      const signal = { aborted: false }
+      // Its caller leaves while the part waits for the reply to an operation.
+      const part: RunnerHost = {
+        operation: () => {
+          signal.aborted = true
           return never
         },
       }
-      const cut = await grows.pool.invoke(code, call('grow', { millis: 600 }), host)
-      expect(cut).toEqual({ kind: 'deadline' })
+      const host: RunnerHost = {
+        operation: ([type], invokePart) => {
+          if (type !== 'run') return delay(200).then(() => DOCUMENT)
+          void invokePart(call('one'), part)
+          return never
+        },
+      }
+      const cut = await grows.pool.invoke(code, { ...call('grow'), signal }, host)
+      expect(cut).toEqual({ kind: 'cancelled' })
       // The other two take what comes: nothing has to be started, and nothing was left behind.
       await expect.poll(runners).toBe(2)
       const two = Array.from({ length: 2 }, () => heldHost(() => DOCUMENT))

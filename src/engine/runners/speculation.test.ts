@@ -310,9 +310,12 @@ describe('a call whose outcome waits for pipelined operations', () => {
 
   test('operations that are performed after its end give a call no second outcome', async () => {
     const { host, received, letGo } = held()
-    const outcome = invoke('adds', host, { input: { count: 2 }, millis: 1_000 })
+    const signal = { aborted: false }
+    const call = { ...callOf('adds', { input: { count: 2 } }), signal }
+    const outcome = pool.invoke(code, call, host)
     await received(2)
-    expect(await outcome).toEqual({ kind: 'deadline' })
+    signal.aborted = true
+    expect(await outcome).toEqual({ kind: 'cancelled' })
     letGo()
     expect(await invoke('adds', recording(), ONE)).toMatchObject({
       kind: 'returned',
