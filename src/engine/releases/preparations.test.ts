@@ -90,7 +90,7 @@ describe('a Release', () => {
       await commit(batch)
     }
     let isPrepared = false
-    const stopAt = system.monotonicMillis() + 25_000
+    const stopAt = system.monotonicMillis() + 100_000
     const writers = Array.from({ length: 16 }, async () => {
       while (!isPrepared && system.monotonicMillis() < stopAt) {
         await delay(5 * Math.random())
