@@ -143,7 +143,8 @@ test(`a merged range is what a store with all commits has (SVC_SEED=${SEED})`, (
     else expect(found.documents.length > 0 || found.exhausted).toBe(true)
   })
   fc.assert(property, { seed: SEED, numRuns: 3_000 })
-  expect(merged).toBeGreaterThan(500)
+  // Twenty percent of them are merged on average.
+  expect(merged).toBeGreaterThan(300)
   expect(waited).toBeGreaterThan(0)
 })
 

@@ -410,6 +410,7 @@ describe(`hostile responses (SVC_SEED=${SEED})`, () => {
       if (written.json !== undefined) JSON.parse(body as string)
     })
     fc.assert(property, { numRuns: 20_000 })
-    expect(answered).toBeGreaterThan(1_000)
+    // One in nineteen is within the rules.
+    expect(answered).toBeGreaterThan(500)
   })
 })

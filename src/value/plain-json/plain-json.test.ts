@@ -89,7 +89,8 @@ describe(`round trips (SVC_SEED=${SEED})`, () => {
       expect(valueEquals(read(validator, plain), value)).toBe(true)
     })
     fc.assert(property, { numRuns: 20_000 })
-    expect(count).toBeGreaterThan(1_000)
+    // One in eighteen is read.
+    expect(count).toBeGreaterThan(500)
   })
 
   test('a record, an array and an object keep every key, value and order', () => {

@@ -237,10 +237,10 @@ describe('a comparison is sound:', () => {
           expect(accepts(b, candidate)).toBe(true)
         }
       }),
-      { numRuns: 5_000 },
+      { numRuns: 20_000 },
     )
-    // With fewer the test would prove nothing.
-    expect(passed).toBeGreaterThan(40)
-    expect(checked).toBeGreaterThan(40)
+    // With fewer the test would prove nothing. On average there are 1,300 and 250.
+    expect(passed).toBeGreaterThan(400)
+    expect(checked).toBeGreaterThan(60)
   })
 })
