@@ -2,8 +2,8 @@
  * A server of a migration that may be killed at any time. The first one inserts documents and
  * starts the migration, which counts in each document how often it was passed; each server
  * continues it and changes documents meanwhile, and ends once it is complete. Arguments: the
- * directory of the SQLite documents, the number of documents, and the URL of a PostgreSQL database
- * for the documents, if they are there.
+ * maximum number of batches of this server, the directory of the SQLite documents, the number of
+ * documents, and the URL of a PostgreSQL database for the documents, if they are there.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ import { noStorage } from '../files/function-storage.ts'
 import { migrationHandler, migrationManifest } from '../migrations/in-process-migrations.ts'
 import { functionManifest } from '../products.ts'
 
-const [directory = '', count = '0', url] = process.argv.slice(2)
+const [batches = '0', directory = '', count = '0', url] = process.argv.slice(2)
 /** Documents that one transaction inserts. */
 const INSERTED = 1_000
 /** Pause between two calls that change a document. */
@@ -111,7 +111,8 @@ if (!existsSync(join(directory, 'filled'))) {
   }
   writeFileSync(join(directory, 'filled'), '')
 }
-engine.migrations.start({ load: async () => release, admits: () => true })
+let admitted = Number(batches)
+engine.migrations.start({ load: async () => release, admits: () => admitted-- > 0 })
 await engine.migrations.act('run', release, migration)
 process.stdout.write('started\n')
 let touches = 0

@@ -1,9 +1,10 @@
 /**
  * A server of scheduled work that may be killed at any time. The first one schedules Mutations and
  * Actions over some time; each one runs what is due, and a Cron every second, and ends once nothing
- * is unfinished. Arguments: the directory of the SQLite documents and of the effects, the number of
- * pieces of each kind, the number of their due times, the milliseconds of these, and the URL of a
- * PostgreSQL database for the documents, if they are there.
+ * is unfinished, or waits for its kill then. Arguments: `ends` or `waits`, the directory of the
+ * SQLite documents and of the effects, the number of pieces of each kind, the number of their due
+ * times, the milliseconds of these, and the URL of a PostgreSQL database for the documents, if they
+ * are there.
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +22,7 @@ import { openDocuments } from '../documents/stores.ts'
 import { inProcessPool, type Loose } from '../engine/in-process-pool.ts'
 import { noStorage } from '../files/function-storage.ts'
 
-const [directory = '', count = '0', times = '1', spread = '0', url] = process.argv.slice(2)
+const [end, directory = '', count = '0', times = '1', spread = '0', url] = process.argv.slice(2)
 /** Pieces of each kind that one transaction inserts. */
 const BATCH = 1_000
 const system = realSystem()
@@ -127,7 +128,7 @@ engine.scheduler.crons.follow({
   ],
 })
 process.stdout.write('started\n')
-while (engine.scheduler.pendingOf(release.releaseId) !== 0) {
+while (end === 'waits' || engine.scheduler.pendingOf(release.releaseId) !== 0) {
   await new Promise((resolve) => setTimeout(resolve, 10))
 }
 await engine.close()
