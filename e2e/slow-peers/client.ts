@@ -84,7 +84,7 @@ function count(status: number): void {
 }
 
 /** Milliseconds after the end in which a busy machine may still deliver a response. */
-const LATE_MILLIS = 10_000
+const LATE_MILLIS = 60_000
 
 /**
  * Opens a connection that never completes its part, and holds it until the end. Connections are
