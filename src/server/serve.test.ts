@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, constants, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -149,9 +150,10 @@ test('a second signal terminates the server at once, with requests in flight', a
   const { child, ended, isLive, isReady, port } = await serve()
   const socket = connect(port, '127.0.0.1')
   const head = 'POST /v1/auth/exchange HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
-  socket.on('error', () => undefined).write(`${head}Content-Length: 9\r\n\r\n{`)
-  // Waits until the server has read the request, which cannot be observed.
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  const lines = `${head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n{`
+  socket.on('error', () => undefined).write(lines)
+  // The server has read the request once it asks for the body.
+  expect(String((await once(socket, 'data'))[0])).toMatch(/^HTTP\/1.1 100 /)
   child.kill('SIGTERM')
   await expect.poll(isReady).toBe(503)
   expect([await isLive(), child.exitCode]).toEqual([200, null])

@@ -58,6 +58,9 @@ const AUTHENTICATED = {
 
 it('prints the first state and each change, also after a lost connection', async () => {
   let connections = 0
+  client.onOutput = (text) => {
+    if (text.includes('"snapshotSequence":"7"')) setImmediate(() => client.interrupt())
+  }
   const ran = await watch(
     ({ type, subscriptionId }, peer) => {
       if (type === 'authenticate') peer.send(AUTHENTICATED)
@@ -72,7 +75,6 @@ it('prints the first state and each change, also after a lost connection', async
       // What is printed already, then a change.
       peer.send(state(subscriptionId, 1, 11, 2))
       peer.send(state(subscriptionId, 2, 12, 7))
-      setTimeout(() => client.interrupt(), 50)
     },
     'counter.read',
     '--json',
