@@ -11,9 +11,12 @@ import { openDocuments } from './stores.ts'
 const DEFINITION = { table: 'items', fields: ['group'] }
 const BODY = 'An item of ordinary length, as most of them are.'
 const BATCH = 2_000
-/** Bounds of the duration of a commit. A checkpoint on a busy machine can take seconds. */
+/** Bounds of the duration of a commit beside a build of minutes. */
 const COMMIT_MILLIS_MEDIAN = 250
 const COMMIT_MILLIS_MAX = 5_000
+const LONG_DOCUMENTS = 1_000_000
+/** A build that held up commits would meet one. */
+const COMMITS_MIN = 3
 
 interface Item {
   group: bigint
@@ -115,8 +118,11 @@ export function fillSuite(documents: number, timeout: number): void {
           `${documents} documents in ${seconds.toFixed(1)} s, ${waits.length} commits meanwhile: ` +
             `median ${median.toFixed(1)} ms, at most ${most.toFixed(0)} ms\n`,
         )
-        expect(median).toBeLessThan(COMMIT_MILLIS_MEDIAN)
-        expect(most).toBeLessThan(COMMIT_MILLIS_MAX)
+        expect(waits.length).toBeGreaterThanOrEqual(COMMITS_MIN)
+        if (documents >= LONG_DOCUMENTS) {
+          expect(median).toBeLessThan(COMMIT_MILLIS_MEDIAN)
+          expect(most).toBeLessThan(COMMIT_MILLIS_MAX)
+        }
         const expected = items.flatMap(({ fields }, number) =>
           fields === null
             ? []
