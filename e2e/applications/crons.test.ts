@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Application, application, type Json } from '../application.ts'
+import { type Application, application, type Json, mutation, string } from '../application.ts'
 import { argv } from '../argv.ts'
 
 let app: Application
@@ -17,11 +17,21 @@ export default cronJobs({
   tick: { every: { seconds: 1 }, ...call },
 })
 `
-/** An Action that takes much longer than a shutdown that does not wait for it. */
+/**
+ * An Action that runs until a document says so, and then for longer than a shutdown that does not
+ * wait for it.
+ */
 const SLOW = `
 import { internalAction } from 'svc'
+import { api } from '../_generated/api'
+const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
 export const wait = internalAction({
-  handler: async () => void (await new Promise((resolve) => setTimeout(resolve, 3_000))),
+  handler: async (ctx) => {
+    while (!(await ctx.runQuery(api.channels.list)).some(({ name }) => name === 'end')) {
+      await pause(50)
+    }
+    await pause(3_000)
+  },
 })
 `
 
@@ -59,6 +69,11 @@ test('an orderly stop lets a scheduled Action end, whose work cannot be repeated
     return items.find((item: Item) => item.scheduledId === scheduledId)
   }
   await expect.poll(async () => (await found()).state, { timeout: 60_000 }).toBe('running')
+  const end = {
+    function: 'channels.create',
+    arguments: { name: string('end'), author: string('test') },
+  }
+  expect((await mutation(app, end)).status).toBe(200)
   await app.restart('stop')
   expect(await found()).toMatchObject({ state: 'succeeded', lastErrorCode: null })
 })

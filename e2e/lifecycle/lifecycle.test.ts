@@ -19,7 +19,7 @@ import { findOutcome } from './outcomes.ts'
 const LONG = process.env.SVC_TEST_LONG === '1'
 const [CHANGES, BETWEEN_KILLS] = LONG ? [6_000, 200] : [120, 40]
 // Each kill is followed by the start of ANSWERING_PROCESSES and their runners.
-const MILLIS_MAX = (LONG ? 3_600_000 : 120_000) * ANSWERING_PROCESSES
+const MILLIS_MAX = (LONG ? 3_600_000 : 600_000) * ANSWERING_PROCESSES
 const FINDINGS_SHOWN = 10
 
 test('resources change by compare-and-set', { timeout: MILLIS_MAX }, async () => {

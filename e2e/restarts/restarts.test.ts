@@ -1,6 +1,9 @@
 import { test } from 'vitest'
 import { restartUnderCalls } from './restarts.ts'
 
-test('callers that retry as documented see no error of a server that restarts', async () => {
-  await restartUnderCalls({ restarts: 3, callsPerSecond: 200 })
-})
+/** Only a hang takes this long. */
+const TIMEOUT = { timeout: 600_000 }
+
+test('callers that retry as documented see no error of a server that restarts', TIMEOUT, () =>
+  restartUnderCalls({ restarts: 3, callsPerSecond: 200 }),
+)

@@ -171,9 +171,5 @@ test('a kill without a chance to clean up ends all processes', async () => {
   const first = await start()
   expect(first.publicKey).not.toBe('')
   running?.kill('SIGKILL')
-  const deadline = performance.now() + 20_000
-  while (leftovers().length > 0 && performance.now() < deadline) {
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  expect(leftovers()).toEqual([])
+  await expect.poll(leftovers, { interval: 100 }).toEqual([])
 })
