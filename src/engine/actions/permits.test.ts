@@ -21,7 +21,10 @@ const FUNCTIONS = `
   quick: action(() => 'quick'),
   sleep: action(() => new Promise((resolve) => setTimeout(resolve, 500_000))),
   nap: action(async () => {
-    while (rejected < ${NAPS - ROOM}) await new Promise((resolve) => setTimeout(resolve, 50))
+    // The others are rejected at once. If they waited instead, they would nap too.
+    for (let i = 0; i < 600 && rejected < ${NAPS - ROOM}; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
   }),
   callNaps: action((ctx) => {
     const nap = () => ctx.runAction(ref('action', 'nap')).then(() => 'done', ({ code }) => {
