@@ -47,10 +47,10 @@ const common = {
   pool: 'forks',
   // The runtime reads TypeScript itself, which takes less time than a module server does.
   experimental: { viteModuleRunner: false, nodeLoader: false },
-  testTimeout: 120_000,
-  hookTimeout: 120_000,
   // Only a hang takes this long, on a machine that runs other programs too.
-  expect: { poll: { timeout: 60_000 } },
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 100_000 } },
 } as const
 const exclude = [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])]
 

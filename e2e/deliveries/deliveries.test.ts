@@ -19,7 +19,7 @@ import { type HookedApplication, hookedApplication } from './workspace.ts'
 const IS_LONG = process.env.SVC_TEST_LONG === '1'
 const EVENTS = Number(process.env.SVC_TEST_DELIVERIES ?? (IS_LONG ? 100_000 : 150))
 const KILLS: CampaignOptions['kills'] = IS_LONG ? { everyMillis: 20_000 } : { times: 2 }
-const MILLIS_MAX = IS_LONG ? 3_600_000 : 120_000
+const MILLIS_MAX = IS_LONG ? 3_600_000 : 600_000
 /** Maximum number of contradictions that are printed. */
 const SHOWN = 10
 /** Events that are sent again at the end, after an orderly restart. */

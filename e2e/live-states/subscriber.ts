@@ -39,7 +39,7 @@ const SUBSCRIPTIONS_MAX = 3
 const STEP_MILLIS = 150
 const PAUSE_MILLIS_MAX = 1_500
 const NO_CURSORS: Cursors = { cursor: null, until: null }
-const FINISH_MILLIS_MAX = 60_000
+const FINISH_MILLIS_MAX = 240_000
 
 interface Plan {
   readonly query: WatchedQuery

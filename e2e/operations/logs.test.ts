@@ -126,7 +126,7 @@ test('a stream follows across a restart, loses nothing and ends with its session
   const revoked = await app.installation.svc(argv`sessions revoke ${sessionId}`)
   expect(revoked.status, revoked.stderr).toBe(0)
   expect(await process.ended).toBe(3)
-}, 90_000)
+}, 300_000)
 
 test('no file of the root contains a secret, and no archived record does', async () => {
   await say('archived')

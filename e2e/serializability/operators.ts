@@ -30,8 +30,8 @@ export interface OperatorHistory {
 
 const PAUSE_MILLIS = 20
 /** Time limit for a reply, which is longer than a request waits while the server starts. */
-const ANSWER_MILLIS_MAX = 20_000
-const TIMEOUT_MILLIS = 90_000
+const ANSWER_MILLIS_MAX = 60_000
+const TIMEOUT_MILLIS = 300_000
 const FINAL = new Set([200, 400, 403, 404, 409, 422])
 
 interface Outcome {

@@ -22,7 +22,7 @@ const LONG = process.env.SVC_TEST_LONG === '1'
 const SHORT = { sqlite: 600, postgres: 300 }
 /** Maximum number of findings of each kind that are printed. */
 const FINDINGS_SHOWN = 10
-const MILLIS_MAX = LONG ? 3_600_000 : 120_000
+const MILLIS_MAX = LONG ? 3_600_000 : 900_000
 
 test.each([
   ['SQLite', 'sqlite'],

@@ -268,7 +268,7 @@ describe('a server', () => {
       })
       await listen(server)
       try {
-        const signal = AbortSignal.timeout(reason === 'time' ? 1_000 : 20_000)
+        const signal = AbortSignal.timeout(reason === 'time' ? 1_000 : 100_000)
         const options = { server, allowed: ALL, request: { signal } }
         expect(await reasonOf(fetchOf('http://api.test/', options))).toBe(reason)
         await expect.poll(() => closed).toBe(1)

@@ -7,8 +7,8 @@ import type { Browser, Page } from './browser.ts'
 
 /** Path of the executable in Debian's package. */
 const CHROMIUM = '/usr/bin/chromium'
-const START_MS_MAX = 30_000
-const PAGE_MS_MAX = 30_000
+const START_MS_MAX = 120_000
+const PAGE_MS_MAX = 120_000
 const POLL_MS = 50
 
 export const chromiumInstalled: boolean = existsSync(CHROMIUM)

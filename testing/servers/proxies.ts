@@ -38,7 +38,7 @@ export interface ProxyKind {
 
 const CONFIGURATIONS = join(import.meta.dirname, '../../dist-config')
 const ACCESS_LOG = 'access.log'
-const START_MS_MAX = 30_000
+const START_MS_MAX = 120_000
 const POLL_MS = 50
 
 interface Prepared {

@@ -34,7 +34,7 @@ const TEST_PROCESSES = process.env.SVC_TEST_APPLICATION_PROCESSES
 export const ANSWERING_PROCESSES = Number(TEST_PROCESSES ?? 1)
 
 /** Time limit of a start: less than that of a test, so that a failure shows the output. */
-const START_TIMEOUT_MS = 60_000
+const START_TIMEOUT_MS = 120_000
 
 /** Resolves once the server is ready; otherwise rejects with the last lines. */
 export async function startServer(options: ServerOptions): Promise<ServerProcess> {

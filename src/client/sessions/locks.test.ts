@@ -31,7 +31,7 @@ function leave(owner: object | string, ageSeconds = 0): void {
 }
 
 /** Tells whether the lock is acquired within the time; false if its owner counts as alive. */
-async function isGiven(millis = 20_000): Promise<boolean> {
+async function isGiven(millis = 100_000): Promise<boolean> {
   const stop = new AbortController()
   const timer = setTimeout(() => stop.abort(), millis)
   try {

@@ -18,5 +18,5 @@ test.each(STORES)(
     })
     expect(kills).toBeGreaterThan(0)
   },
-  240_000,
+  600_000,
 )

@@ -18,5 +18,5 @@ test.each(['SQLite', 'PostgreSQL'] as const)(
       label: `SVC_SEED=${SEED}`,
     })
   },
-  120_000,
+  600_000,
 )
