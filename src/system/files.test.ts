@@ -94,9 +94,12 @@ describe('readSecretFile', () => {
   })
 
   it('readSecretFile never follows a link that replaces the file', async () => {
-    // A second thread replaces the file by a link and back, as fast as it can.
+    // A second thread replaces the file by a link and back, as fast as it can, until the link and
+    // the file were both met: this thread may wait for a processor meanwhile.
     writeFileSync(at('outside'), 'outside')
-    const worker = new Worker(SWAPPER, { eval: true, workerData: { dir, swaps: 10_000 } })
+    const met = new Int32Array(new SharedArrayBuffer(4))
+    const workerData = { dir, swaps: 10_000, met }
+    const worker = new Worker(SWAPPER, { eval: true, workerData })
     let running = true
     const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
     void ended.then(() => {
@@ -113,6 +116,7 @@ describe('readSecretFile', () => {
         }
         seen.set(result, (seen.get(result) ?? 0) + 1)
       }
+      if (seen.has('inside') && seen.has('symlink')) Atomics.store(met, 0, 1)
       await new Promise((resolve) => setImmediate(resolve))
     }
     expect(
@@ -125,8 +129,8 @@ describe('readSecretFile', () => {
 
 const SWAPPER = `
   const fs = require('node:fs')
-  const { dir, swaps } = require('node:worker_threads').workerData
-  for (let i = 0; i < swaps; i++) {
+  const { dir, swaps, met } = require('node:worker_threads').workerData
+  for (let i = 0; i < swaps || Atomics.load(met, 0) === 0; i++) {
     if (i % 2 === 0) fs.writeFileSync(dir + '/next', 'inside')
     else fs.symlinkSync(dir + '/outside', dir + '/next')
     fs.renameSync(dir + '/next', dir + '/file')
