@@ -1,6 +1,6 @@
 /** Searches for secrets in every encoding that a program is likely to use. */
 import { randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Client } from 'pg'
 
@@ -48,9 +48,9 @@ export function filesBelow(directory: string): Map<string, Buffer> {
     files.flatMap((entry) => {
       const path = join(entry.parentPath, entry.name)
       const name = relative(directory, path)
+      const bytes = readIfPresent(path)
       // A segment that was being written has its name now.
-      if (!existsSync(path)) return []
-      const bytes = readFileSync(path)
+      if (bytes === null) return []
       const found: [string, Buffer][] = [[name, bytes]]
       // The compressed bytes of an archive segment would hide what is in it.
       if (name.endsWith('.zst')) {
@@ -59,6 +59,15 @@ export function filesBelow(directory: string): Map<string, Buffer> {
       return found
     }),
   )
+}
+
+function readIfPresent(path: string): Buffer | null {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
 }
 
 /** Returns the files once an archive segment is among them. */

@@ -12,5 +12,5 @@ test('killed servers skip and repeat no document, and no call fails', async () =
     pollMillis: 100,
   })
   console.info(JSON.stringify(figures))
-  expect(figures.kills).toBeGreaterThan(0)
-}, 300_000)
+  expect(figures.kills).toBe(2)
+}, 900_000)
