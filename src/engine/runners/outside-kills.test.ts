@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'
 import { killRunners } from '../../../testing/runners.ts'
 import { isFault } from '../../errors/fault.ts'
+import { LOST_RUNS_MAX } from '../limits.ts'
 
 let bench: EngineBench
 beforeAll(async () => {
@@ -49,6 +50,7 @@ test('a call whose runner is killed every time fails, and other calls succeed', 
   const codes = ['FUNCTION_FAILED', 'DEADLINE_EXCEEDED', 'UNAVAILABLE'] as const
   const error = await failure
   expect(counted.kills).toBeGreaterThan(1)
+  expect(counted.kills).toBeLessThanOrEqual(LOST_RUNS_MAX + 1)
   expect(codes.some((code) => isFault(error, code))).toBe(true)
   await expect.poll(() => bench.call('quick').catch(() => null)).toBe(true)
 })
