@@ -5,7 +5,7 @@ import type { Campaign } from './campaign.ts'
 const TICK_MS = 5
 const RETRY_MS = 100
 /** Attempts of a call during a restart of the server. */
-const ATTEMPTS_MAX = 600
+const ATTEMPTS_MAX = 3_000
 
 export class CallLoad {
   readonly errors: string[] = []

@@ -96,61 +96,68 @@ function leftovers(): string[] {
   return stdout.split('\n').filter((line) => line.includes(folder))
 }
 
-test('the printed commands work, Ctrl-C ends all processes, a second start resumes', async () => {
-  const first = await start()
-  // The address of the page comes first, then one plain command; a file has all of them.
-  expect(first.output).toMatch(PAGE)
-  const address = PAGE.exec(first.output)![1]!
-  const page = await fetch(address)
-  expect(await page.text()).toContain('/main.js')
-  expect(await (await fetch(`${address}/main.js`)).text()).toContain(first.publicKey)
-  expect((await fetch(`${address}/missing`)).status).toBe(404)
-  const application = /^ {2}Application API +(\S+)/m.exec(first.output)![1]
-  const crossOrigin = await fetch(`${application}/v1/query`, {
-    method: 'POST',
-    headers: { origin: address },
-  })
-  expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
-  expect(first.commands.length).toBe(1)
-  const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
-  const [query = '', mutation = '', hook = '', status = '', check = '', watch = ''] = all
-  expect(all.length).toBe(6)
-  expect(paste(first.commands[0]!)).toContain('production')
-  expect(paste(query)).toContain('It works.')
-  expect(JSON.parse(paste(mutation))).toMatchObject({
-    status: 'ok',
-    metadata: { kind: 'mutation', replayed: false },
-  })
-  expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
-  expect(paste(query)).toContain('Hello from curl')
-  const { deliveryId } = JSON.parse(paste(hook))
-  expect(JSON.parse(paste(hook))).toMatchObject({ status: 'accepted', deliveryId })
-  // The handler runs after the answer.
-  let messages = ''
-  while (!messages.includes('Hello from another service')) messages = paste(query)
-  expect(messages.split('Hello from another service')).toHaveLength(2)
-  expect(paste(status)).toContain('production')
-  expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
-  expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
-  const secret = join(home, 'keys/confidential.key')
-  const secretKey = readFileSync(secret, 'utf8')
-  expect(secretKey.trim()).toMatch(/^rk_sec_v1_[\w-]{43}$/)
-  expect(statSync(secret).mode & 0o777).toBe(0o600)
-  expect(first.output).not.toContain(secretKey.trim())
-  expect(leftovers().length).toBeGreaterThan(0)
-  expect(await first.stop('SIGINT')).toBe(0)
-  expect(leftovers()).toEqual([])
+/** Only a hang takes this long: beside other tests a start and its commands take minutes. */
+const TIMEOUT = { timeout: 900_000 }
 
-  const second = await start()
-  expect(second.publicKey).toBe(first.publicKey)
-  expect(readFileSync(secret, 'utf8')).toBe(secretKey)
-  expect(second.output).toContain(address)
-  expect(paste(query)).toContain('Hello from curl')
-  expect(await second.stop('SIGTERM')).toBe(0)
-  expect(leftovers()).toEqual([])
-})
+test(
+  'the printed commands work, Ctrl-C ends all processes, a second start resumes',
+  TIMEOUT,
+  async () => {
+    const first = await start()
+    // The address of the page comes first, then one plain command; a file has all of them.
+    expect(first.output).toMatch(PAGE)
+    const address = PAGE.exec(first.output)![1]!
+    const page = await fetch(address)
+    expect(await page.text()).toContain('/main.js')
+    expect(await (await fetch(`${address}/main.js`)).text()).toContain(first.publicKey)
+    expect((await fetch(`${address}/missing`)).status).toBe(404)
+    const application = /^ {2}Application API +(\S+)/m.exec(first.output)![1]
+    const crossOrigin = await fetch(`${application}/v1/query`, {
+      method: 'POST',
+      headers: { origin: address },
+    })
+    expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
+    expect(first.commands.length).toBe(1)
+    const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
+    const [query = '', mutation = '', hook = '', status = '', check = '', watch = ''] = all
+    expect(all.length).toBe(6)
+    expect(paste(first.commands[0]!)).toContain('production')
+    expect(paste(query)).toContain('It works.')
+    expect(JSON.parse(paste(mutation))).toMatchObject({
+      status: 'ok',
+      metadata: { kind: 'mutation', replayed: false },
+    })
+    expect(JSON.parse(paste(mutation))).toMatchObject({ metadata: { replayed: true } })
+    expect(paste(query)).toContain('Hello from curl')
+    const { deliveryId } = JSON.parse(paste(hook))
+    expect(JSON.parse(paste(hook))).toMatchObject({ status: 'accepted', deliveryId })
+    // The handler runs after the answer.
+    let messages = ''
+    while (!messages.includes('Hello from another service')) messages = paste(query)
+    expect(messages.split('Hello from another service')).toHaveLength(2)
+    expect(paste(status)).toContain('production')
+    expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
+    expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
+    const secret = join(home, 'keys/confidential.key')
+    const secretKey = readFileSync(secret, 'utf8')
+    expect(secretKey.trim()).toMatch(/^rk_sec_v1_[\w-]{43}$/)
+    expect(statSync(secret).mode & 0o777).toBe(0o600)
+    expect(first.output).not.toContain(secretKey.trim())
+    expect(leftovers().length).toBeGreaterThan(0)
+    expect(await first.stop('SIGINT')).toBe(0)
+    expect(leftovers()).toEqual([])
 
-test('a stop during the start leaves no process behind', async () => {
+    const second = await start()
+    expect(second.publicKey).toBe(first.publicKey)
+    expect(readFileSync(secret, 'utf8')).toBe(secretKey)
+    expect(second.output).toContain(address)
+    expect(paste(query)).toContain('Hello from curl')
+    expect(await second.stop('SIGTERM')).toBe(0)
+    expect(leftovers()).toEqual([])
+  },
+)
+
+test('a stop during the start leaves no process behind', TIMEOUT, async () => {
   const child = spawn(process.execPath, [SCRIPT], {
     env: { ...process.env, SVC_QUICKSTART_HOME: home },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -167,7 +174,7 @@ test('a stop during the start leaves no process behind', async () => {
   expect(leftovers()).toEqual([])
 })
 
-test('a kill without a chance to clean up ends all processes', async () => {
+test('a kill without a chance to clean up ends all processes', TIMEOUT, async () => {
   const first = await start()
   expect(first.publicKey).not.toBe('')
   running?.kill('SIGKILL')
