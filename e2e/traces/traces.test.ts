@@ -45,7 +45,8 @@ function canary(): string {
 }
 
 beforeAll(async () => {
-  receiver = await OtlpReceiver.start()
+  // Started again at its address, which no other program may be given meanwhile.
+  receiver = await OtlpReceiver.start(await freePort())
   const port = await freePort()
   app = await application(
     (workspace) => writeFileSync(join(workspace, 'functions', 'traced.ts'), tracedFunctions(port)),
