@@ -51,6 +51,8 @@ export interface Logger {
    * room of the log are counted as dropped before records are made of them.
    */
   lines(call: LogFields, printed: readonly PrintedLine[]): void
+  /** Returns a text as a record would have it: bounded and without the values of secrets. */
+  clean(given: string): string
   /** Returns a logger that adds these fields to every record and passes it to the extension. */
   with(fields: LogFields, extension?: LogExtension): Logger
 }
@@ -184,6 +186,7 @@ export function createLog(options: LogOptions): Logger {
     warn: (event, given) => write('warn', event, given),
     error: (event, given) => write('error', event, given),
     lines: writeLines,
+    clean,
     with: (more, added = extension) =>
       createLog({ ...options, fields: { ...fields, ...more }, extension: added }),
   }

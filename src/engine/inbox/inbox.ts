@@ -138,7 +138,7 @@ export class Inbox {
           argumentsText: encodeStored(request.arguments),
           source: 'http',
           cron: null,
-          http: { mount, route: hook.name },
+          http: { mount, route: hook.name, event: request.event, ...headOf(request) },
           ...(hook.reply === 'result' && { keepsResult: true }),
           dueAtMicros: nowMicros,
         })
@@ -165,4 +165,14 @@ export class Inbox {
 function kindOf(release: Release, hook: HookManifest): 'mutation' | 'action' {
   // The manifest was checked: the handler is one of the two.
   return release.functions.get(hook.function)!.kind === 'action' ? 'action' : 'mutation'
+}
+
+/** Returns what is kept of a request for as long as its work is listed. */
+function headOf({ arguments: given }: Pick<DeliveryRequest, 'arguments'>) {
+  const delivery = given.get('delivery') as ValueObject
+  return {
+    method: delivery.get('method') as string,
+    path: delivery.get('path') as string,
+    bytes: (delivery.get('body') as Uint8Array).length,
+  }
 }

@@ -22,11 +22,24 @@ export interface WorkFields {
   readonly source: ScheduledSource
   /** Name of the Cron; null for work of another source. */
   readonly cron: string | null
-  /** Names of the mount and the route of a delivery; absent for work of another source. */
-  readonly http?: { readonly mount: string; readonly route: string }
+  /** The request that a delivery is; absent for work of another source. */
+  readonly http?: DeliveredRequest
   /** True if a request may wait for the result of the work. */
   readonly keepsResult?: true
   readonly dueAtMicros: bigint
+}
+
+/** A request of another service, without its content. */
+export interface DeliveredRequest {
+  readonly mount: string
+  readonly route: string
+  /** The ID of the event, as the service or `once` names it. */
+  readonly event: string
+  readonly method: string
+  /** The path below the mount. */
+  readonly path: string
+  /** Bytes of the body. */
+  readonly bytes: number
 }
 
 export interface ScheduledWork extends WorkFields {
@@ -36,6 +49,8 @@ export interface ScheduledWork extends WorkFields {
   /** Runs that were started, the completed one included. */
   readonly attempts: number
   readonly lastErrorCode: string | null
+  /** Reason of the newest failure of a delivery, as the log has it; null for other work. */
+  readonly lastErrorMessage: string | null
   /** Null until it has succeeded, failed or was canceled. */
   readonly finishedAtMicros: bigint | null
   /** ID of the request that made failed work run again last; null for none. */
@@ -68,6 +83,20 @@ export function summaryOf({ argumentsText: _, ...work }: ScheduledWork): Schedul
   return work
 }
 
+/**
+ * Characters of stored JSON up to which a delivery that succeeded keeps its headers and its body:
+ * nothing runs it again.
+ * @limit HTTP mounts: headers and body of a delivery that are kept once it has succeeded
+ */
+export const SUCCEEDED_CHARACTERS_MAX = 4 * 1024
+/** The arguments of a delivery whose content is no longer stored. */
+const NO_ARGUMENTS = '{}'
+
+/** Returns whether the headers and the body of a delivery are still stored. */
+export function hasContent({ argumentsText }: Pick<ScheduledWork, 'argumentsText'>): boolean {
+  return argumentsText !== NO_ARGUMENTS
+}
+
 /** Inserts pending work and returns its ID. */
 export function insertWork(transaction: Transaction, work: WorkFields): MaybePromise<string> {
   return transaction.insert(SCHEDULED_DOCUMENTS, storedJson(pendingFields(work)))
@@ -87,7 +116,7 @@ export function insertWorkAs(
 
 function pendingFields(work: WorkFields): Fields {
   const { function: name, kind, releaseId, argumentsText, source, cron, dueAtMicros } = work
-  const { http = {}, keepsResult } = work
+  const { http, keepsResult } = work
   return {
     function: name,
     kind,
@@ -95,7 +124,7 @@ function pendingFields(work: WorkFields): Fields {
     arguments: argumentsText,
     source,
     cron,
-    ...http,
+    ...(http !== undefined && { ...http, bytes: BigInt(http.bytes) }),
     ...(keepsResult && { keepsResult }),
     state: 'pending',
     dueAt: new Timestamp(dueAtMicros),
@@ -133,7 +162,7 @@ export function succeedPending(
       if (stateOf(fields) !== 'pending') throw notPending()
       const attempts = Number(fields.get('attempts') as bigint) + 1
       const finish = { state: 'succeeded', attempts, errorCode: null, atMicros } as const
-      return withFields(fields, finishFields(finish))
+      return finishedFields(fields, finish)
     })
   })
 }
@@ -152,6 +181,8 @@ export interface Finish {
   readonly state: 'succeeded' | 'failed' | 'canceled'
   readonly attempts: number
   readonly errorCode: string | null
+  /** Reason of the failure, which deliveries keep. */
+  readonly errorMessage?: string | null
   readonly atMicros: bigint
 }
 
@@ -160,29 +191,46 @@ export function finishWork(
   id: string,
   finish: Finish,
 ): MaybePromise<void> {
-  return patch(transaction, id, finishFields(finish))
+  return transaction.update(id, (fields) => finishedFields(fields, finish))
 }
 
-function finishFields({ state, attempts, errorCode, atMicros }: Finish): Fields {
-  return {
-    state,
-    attempts: BigInt(attempts),
-    lastErrorCode: errorCode,
-    finishedAt: new Timestamp(atMicros),
-  }
+function finishedFields(fields: ValueObject, finish: Finish): ValueObject {
+  const { state, attempts, errorCode, atMicros } = finish
+  const next = new Map(fields)
+  next.set('state', state)
+  next.set('attempts', BigInt(attempts))
+  next.set('lastErrorCode', errorCode)
+  next.set('finishedAt', new Timestamp(atMicros))
+  if (next.has('mount')) finishDelivery(next, finish)
+  return next
+}
+
+/** Marks a delivery that failed, for the index of failures, and drops what no run needs again. */
+function finishDelivery(fields: Map<string, Value>, { state, errorMessage = null }: Finish): void {
+  if (state === 'failed') fields.set('hasFailed', true)
+  if (errorMessage !== null) fields.set('lastErrorMessage', errorMessage)
+  if (state !== 'succeeded') return
+  fields.delete('lastErrorMessage')
+  const { length } = fields.get('arguments') as string
+  if (length > SUCCEEDED_CHARACTERS_MAX) fields.set('arguments', NO_ARGUMENTS)
 }
 
 /** Returns work that did not succeed to the queue, for a run at another time. */
 export function postponeWork(
   transaction: Transaction,
   id: string,
-  next: { readonly attempts: number; readonly errorCode: string; readonly dueAtMicros: bigint },
+  next: Pick<Finish, 'attempts' | 'errorCode' | 'errorMessage'> & { readonly dueAtMicros: bigint },
 ): MaybePromise<void> {
-  return patch(transaction, id, {
-    state: 'pending',
-    attempts: BigInt(next.attempts),
-    lastErrorCode: next.errorCode,
-    dueAt: new Timestamp(next.dueAtMicros),
+  const { attempts, errorCode, errorMessage = null, dueAtMicros } = next
+  return transaction.update(id, (fields) => {
+    const isExplained = errorMessage !== null && fields.has('mount')
+    return withFields(fields, {
+      state: 'pending',
+      attempts: BigInt(attempts),
+      lastErrorCode: errorCode,
+      dueAt: new Timestamp(dueAtMicros),
+      ...(isExplained && { lastErrorMessage: errorMessage }),
+    })
   })
 }
 
@@ -219,7 +267,12 @@ export function rerunWork(
     if (work?.state !== 'failed') return false
     const next = { function: name, kind, releaseId, dueAt: new Timestamp(dueAtMicros) }
     const again = { state: 'pending', finishedAt: null, ...(rerunBy !== null && { rerunBy }) }
-    return andThen(patch(transaction, id, { ...next, ...again }), () => true)
+    const update = (fields: ValueObject) => {
+      const pending = new Map(withFields(fields, { ...next, ...again }))
+      pending.delete('hasFailed')
+      return pending
+    }
+    return andThen(transaction.update(id, update), () => true)
   })
 }
 
@@ -244,8 +297,7 @@ function workOfFields({
   readonly fields: ValueObject
 }): ScheduledWork {
   const finishedAt = fields.get('finishedAt') as Timestamp | null
-  const mount = fields.get('mount') as string | undefined
-  const route = fields.get('route') as string | undefined
+  const http = requestOf(fields)
   return {
     scheduledId: id,
     createdAtMicros,
@@ -255,14 +307,28 @@ function workOfFields({
     argumentsText: fields.get('arguments') as string,
     source: fields.get('source') as ScheduledSource,
     cron: fields.get('cron') as string | null,
-    ...(mount !== undefined && route !== undefined && { http: { mount, route } }),
+    ...(http !== null && { http }),
     ...(fields.get('keepsResult') === true && { keepsResult: true }),
     state: stateOf(fields),
     dueAtMicros: dueAtOf(fields),
     attempts: Number(fields.get('attempts') as bigint),
     lastErrorCode: fields.get('lastErrorCode') as string | null,
+    lastErrorMessage: (fields.get('lastErrorMessage') as string | undefined) ?? null,
     finishedAtMicros: finishedAt === null ? null : finishedAt.micros,
     rerunBy: (fields.get('rerunBy') as string | undefined) ?? null,
+  }
+}
+
+function requestOf(fields: ValueObject): DeliveredRequest | null {
+  const mount = fields.get('mount') as string | undefined
+  if (mount === undefined) return null
+  return {
+    mount,
+    route: fields.get('route') as string,
+    event: fields.get('event') as string,
+    method: fields.get('method') as string,
+    path: fields.get('path') as string,
+    bytes: Number(fields.get('bytes') as bigint),
   }
 }
 

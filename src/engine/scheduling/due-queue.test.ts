@@ -24,6 +24,7 @@ function workOf(name: string, kind: ScheduledWork['kind'] = 'mutation'): Schedul
     attempts: 0,
     lastErrorCode: null,
     finishedAtMicros: null,
+    lastErrorMessage: null,
     rerunBy: null,
   }
 }

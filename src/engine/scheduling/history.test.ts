@@ -119,7 +119,7 @@ describe('the size of deliveries', () => {
   const addDelivery = (name: string, mount: string, state: 'pending' | 'failed' = 'failed') =>
     addWork(name, state, {
       source: 'http',
-      http: { mount, route: 'a' },
+      http: { mount, route: 'a', event: 'evt', method: 'POST', path: '/', bytes: 98 },
       argumentsText: JSON.stringify('x'.repeat(98)),
     })
 

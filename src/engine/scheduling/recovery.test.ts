@@ -2,7 +2,12 @@
 import { afterEach, expect, test } from 'vitest'
 import { type SimulatedEngine, simulatedEngine } from '../../../testing/engine/simulated-engine.ts'
 import { functionManifest } from '../../../testing/products.ts'
-import { finishWork, insertWork, type WorkFields } from '../scheduled-work/scheduled-documents.ts'
+import {
+  finishWork,
+  insertWork,
+  SUCCEEDED_CHARACTERS_MAX,
+  type WorkFields,
+} from '../scheduled-work/scheduled-documents.ts'
 
 let bench: SimulatedEngine | null = null
 afterEach(() => bench?.close())
@@ -22,18 +27,24 @@ test('a start counts the sizes of deliveries, and none of other work', async () 
     dueAtMicros: system.nowMicros() + 3_600_000_000n,
   }
   await engine.documents.change(async (transaction) => {
-    const delivery: WorkFields = { ...work, source: 'http', http: { mount: 'main', route: 'a' } }
+    const http = { mount: 'main', route: 'a', event: 'evt', method: 'POST', path: '/', bytes: 2 }
+    const delivery: WorkFields = { ...work, source: 'http', http }
     await insertWork(transaction, work)
     await insertWork(transaction, delivery)
     const ended = await insertWork(transaction, delivery)
     const finish = { attempts: 1, errorCode: null, atMicros: system.nowMicros() }
     await finishWork(transaction, ended, { state: 'succeeded', ...finish })
+    // Its arguments are dropped.
+    const long = JSON.stringify('x'.repeat(SUCCEEDED_CHARACTERS_MAX))
+    const dropped = await insertWork(transaction, { ...delivery, argumentsText: long })
+    await finishWork(transaction, dropped, { state: 'succeeded', ...finish })
   })
-  expect(engine.scheduler.statistics.deliveryCharacters).toBe(2 * text.length)
+  const stored = 2 * text.length + '{}'.length
+  expect(engine.scheduler.statistics.deliveryCharacters).toBe(stored)
   bench = await bench.reopen()
   await bench.engine.scheduler.whenSettled()
   expect(bench.engine.scheduler.statistics).toMatchObject({
-    deliveryCharacters: 2 * text.length,
+    deliveryCharacters: stored,
     unfinished: 2,
   })
 })

@@ -26,6 +26,7 @@ import {
 import type { SystemTablesLoader } from '../tables/system-tables.ts'
 import type { HealthStatus } from '../usage/health.ts'
 import { Crons } from './crons/crons.ts'
+import { Deliveries } from './deliveries.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { History } from './history.ts'
 import { Recovery } from './recovery.ts'
@@ -98,6 +99,8 @@ export class Scheduler {
   readonly #recovery: Recovery
   /** The Crons in force. */
   readonly crons: Crons
+  /** The deliveries of other services. */
+  readonly deliveries: Deliveries
   readonly #waits: WorkWaits
   readonly #listeners: WorkListener[] = []
   #host: SchedulerHost | null = null
@@ -111,6 +114,7 @@ export class Scheduler {
     this.#runs = new WorkRuns({ ...options, isStopped })
     const parts = { reads: this.#reads, runs: this.#runs }
     this.#recovery = new Recovery({ ...options, ...parts, isStopped })
+    this.deliveries = new Deliveries(this.#reads, options.committer)
     this.#history = new History({ ...options, reads: this.#reads })
     const { timers = REAL_TIMERS } = options
     const shared = { ...options, timers, admits: () => this.#host!.admits() }
@@ -258,6 +262,11 @@ export class Scheduler {
     } finally {
       committer.unpinSnapshot(pin)
     }
+  }
+
+  /** Returns one piece of work with its arguments; null if there is none. */
+  find(scheduledId: string): Promise<ScheduledWork | null> {
+    return this.#options.documents.read((transaction) => readWork(transaction, scheduledId))
   }
 
   /** Cancels pending work. Returns it as it is then; null if there is none. */

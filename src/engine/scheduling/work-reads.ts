@@ -19,7 +19,10 @@ export interface WorkPage {
   readonly done: boolean
 }
 
-export type WorkRange = Omit<RangeInput, 'table' | 'order'>
+export type WorkRange = Omit<RangeInput, 'table' | 'order'> & {
+  /** Ascending where absent. */
+  readonly order?: RangeInput['order']
+}
 
 export class WorkReads {
   readonly #store: DocumentStore
@@ -30,20 +33,21 @@ export class WorkReads {
     this.#tables = tables
   }
 
-  /** Reads a page in ascending order. The caller pins the snapshot. */
+  /** Reads a page. The caller pins the snapshot. */
   async page(range: WorkRange, snapshot: number): Promise<WorkPage> {
     const { all } = await this.#tables.load()
     const table = all.get(SCHEDULED_DOCUMENTS)!
     const physical = namedIndex(table, range.index)
-    const input = { ...range, table: SCHEDULED_DOCUMENTS, order: 'asc' } as const
+    const { order = 'asc' } = range
+    const input = { ...range, table: SCHEDULED_DOCUMENTS, order }
     const { lower, upper } = intervalOf(table, physical, input)
     const { documents, exhausted } = await this.#store.range({
       index: physical.id,
       lower,
       upper,
-      order: 'asc',
+      order,
       limit: range.limit,
-      textUnitsMax: PAGE_UNITS_MAX,
+      textUnitsMax: range.textUnitsMax ?? PAGE_UNITS_MAX,
       snapshot,
     })
     return { documents, done: exhausted }

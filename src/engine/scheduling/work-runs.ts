@@ -1,5 +1,5 @@
 /** Runs pieces of scheduled work and records how they ended. */
-import { Fault, isFault } from '../../errors/fault.ts'
+import { Fault, isFault, reasonText } from '../../errors/fault.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Span, Traces } from '../../telemetry/traces/spans.ts'
@@ -61,6 +61,8 @@ const TRANSIENT: ReadonlySet<string> = new Set([
 ])
 /** Longest pause between two attempts to store how an Action ended. */
 const STORE_DELAY_MILLIS_MAX = 5_000
+/** @limit HTTP mounts: characters of the message that is stored with a failed delivery */
+export const MESSAGE_CHARACTERS_MAX = 1_024
 /** The code of an Action whose server ended while it ran: it may have had effects. */
 const INTERRUPTED = 'RESULT_UNCERTAIN'
 
@@ -188,7 +190,7 @@ export class WorkRuns {
     // It was rejected while it waited, so it did not start.
     const isUnstarted = code === 'BUSY'
     const delay = isUnstarted ? 1_000 : retryDelayMillis(request.definition.retry, attempts)
-    const end = { code, delay, attempts: isUnstarted ? attempts - 1 : attempts }
+    const end = { code, error, delay, attempts: isUnstarted ? attempts - 1 : attempts }
     await this.#repeat(() => this.#end(work, 'running', end))
     return { end: delay === null ? 'failed' : 'postponed', errorCode: code, error }
   }
@@ -201,7 +203,7 @@ export class WorkRuns {
       return { end: 'transient', errorCode: code, error }
     }
     try {
-      await this.#end(work, 'pending', { code, attempts: work.attempts + 1, delay: null })
+      await this.#end(work, 'pending', { code, error, attempts: work.attempts + 1, delay: null })
     } catch (failure) {
       return { end: 'transient', errorCode: codeOf(failure), error: failure }
     }
@@ -212,19 +214,35 @@ export class WorkRuns {
   async #end(
     work: ScheduledWork,
     state: 'pending' | 'running',
-    end: { readonly code: string; readonly attempts: number; readonly delay: number | null },
+    end: {
+      readonly code: string
+      readonly error?: unknown
+      readonly attempts: number
+      readonly delay: number | null
+    },
   ): Promise<void> {
-    const { code: errorCode, attempts, delay } = end
+    const { code: errorCode, error, attempts, delay } = end
+    const errorMessage = this.#messageOf(error)
     const atMicros = this.#options.system.nowMicros()
     const { scheduledId } = work
     await this.#store(work, state, (transaction) => {
       if (delay === null) {
-        const finish = { attempts, errorCode, atMicros }
+        const finish = { attempts, errorCode, errorMessage, atMicros }
         return finishWork(transaction, scheduledId, { state: 'failed', ...finish })
       }
       const dueAtMicros = atMicros + BigInt(Math.round(delay)) * 1000n
-      return postponeWork(transaction, scheduledId, { attempts, errorCode, dueAtMicros })
+      const next = { attempts, errorCode, errorMessage, dueAtMicros }
+      return postponeWork(transaction, scheduledId, next)
     })
+  }
+
+  /** Returns the failure as the log has it, without the values of secrets; null without a text. */
+  #messageOf(error: unknown): string | null {
+    const reason = isFault(error) ? reasonText(error) : null
+    if (reason === null) return null
+    const message = this.#options.log.clean(reason)
+    if (message.length <= MESSAGE_CHARACTERS_MAX) return message
+    return `${message.slice(0, MESSAGE_CHARACTERS_MAX - 1).toWellFormed()}…`
   }
 
   /**
@@ -268,10 +286,10 @@ export class WorkRuns {
   /** `durationMicros` is absent for a run of the last server. */
   #log(work: ScheduledWork, { end, errorCode, error }: Ended, durationMicros?: number): void {
     const { log, system } = this.#options
-    const { scheduledId, function: name, releaseId, dueAtMicros, cron, http = {} } = work
+    const { scheduledId, function: name, releaseId, dueAtMicros, cron, http } = work
     const lateMicros = system.nowMicros() - dueAtMicros
     const ofCron = cron === null ? {} : { cron }
-    const source = { ...ofCron, ...http }
+    const source = http === undefined ? ofCron : { mount: http.mount, route: http.route }
     const fields = { scheduledId, function: name, releaseId, ...source, outcome: end, lateMicros }
     const failure = errorCode === null ? {} : { errorCode }
     if (end === 'succeeded') log.debug('schedule.ran', { ...fields, durationMicros })

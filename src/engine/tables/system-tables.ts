@@ -98,7 +98,8 @@ const PARTS: TableManifest = {
 
 /**
  * Scheduled work. `finishedAt` is null until the work has succeeded, failed or was canceled.
- * Deliveries of other services have `mount` and `route`. `rerunBy` is the ID of the request that
+ * Deliveries of other services have `mount`, `route` and what else tells which request they were;
+ * `hasFailed` is present while their state is `failed`. `rerunBy` is the ID of the request that
  * made failed work run again last. Work with `keepsResult` has its `result` once it has succeeded,
  * unless that is too long.
  */
@@ -113,6 +114,12 @@ const SCHEDULED: TableManifest = {
     cron: { type: 'nullable', inner: { type: 'string' } },
     mount: { type: 'optional', inner: { type: 'string' } },
     route: { type: 'optional', inner: { type: 'string' } },
+    event: { type: 'optional', inner: { type: 'string' } },
+    method: { type: 'optional', inner: { type: 'string' } },
+    path: { type: 'optional', inner: { type: 'string' } },
+    bytes: { type: 'optional', inner: { type: 'int64' } },
+    hasFailed: { type: 'optional', inner: { type: 'boolean' } },
+    lastErrorMessage: { type: 'optional', inner: { type: 'string' } },
     state: { type: 'string' },
     dueAt: { type: 'timestamp' },
     attempts: { type: 'int64' },
@@ -125,6 +132,8 @@ const SCHEDULED: TableManifest = {
   indexes: [
     { name: 'byDue', fields: ['state', 'dueAt'], unique: false },
     { name: 'byFinish', fields: ['finishedAt'], unique: false },
+    // No field of it changes in work that does not fail, so it costs a delivery one entry.
+    { name: 'byMount', fields: ['mount', 'hasFailed'], unique: false },
   ],
 }
 

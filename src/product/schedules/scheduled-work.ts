@@ -104,7 +104,7 @@ export function workState(work: ScheduledSummary): WorkState {
     attempts,
     lastErrorCode,
     source: source === 'cron' ? source : 'function',
-    ...(http !== undefined && { http }),
+    ...(http !== undefined && { http: { mount: http.mount, route: http.route } }),
     dueAtMicros: String(work.dueAtMicros),
   }
 }

@@ -9,7 +9,10 @@ import {
   send,
   setSecret,
 } from '../../../../testing/http/hooks.ts'
-import { KEPT_RESULT_CHARACTERS_MAX } from '../../../engine/scheduled-work/scheduled-documents.ts'
+import {
+  KEPT_RESULT_CHARACTERS_MAX,
+  SUCCEEDED_CHARACTERS_MAX,
+} from '../../../engine/scheduled-work/scheduled-documents.ts'
 import { ManualTimers } from '../../../engine/scheduling/timers.ts'
 import { WORK_WAIT_MILLIS_MAX } from '../../../engine/scheduling/work-waits.ts'
 import { hmac } from '../../../system/digests.ts'
@@ -39,6 +42,7 @@ const INPUT = {
   http: [
     hookManifest('accepted'),
     hookManifest('action', { reply: 'result', function: 'hooks.forward' }),
+    hookManifest('long', { reply: 'result', maximumBytes: 10_000 }),
     hookManifest('respond', { reply: 'result', function: 'hooks.respond' }),
     hookManifest('result', { reply: 'result' }),
   ],
@@ -88,6 +92,18 @@ describe('the result of the handler', () => {
       expect(runs).toBe(1)
     })
   }
+
+  test('a repeat has the same answer after the content of the delivery was dropped', async () => {
+    onRun = () => 'long'
+    const body = JSON.stringify({ n: ++count, text: 'x'.repeat(SUCCEEDED_CHARACTERS_MAX) })
+    await send(gateway, '/main/long', { body })
+    const { deliveries } = gateway.engine.scheduler
+    const query = { mount: 'main', state: null, route: 'long', afterId: null, limit: 1 }
+    const { items } = await deliveries.list(query)
+    expect(items).toMatchObject([{ hasContent: false, state: 'succeeded' }])
+    const repeat = await send(gateway, '/main/long', { body })
+    expect([repeat.status, await repeat.json(), runs]).toEqual([200, 'long', 1])
+  })
 
   test('a repeat that arrives while the handler runs gets the same answer', async () => {
     const release = hold('once')
