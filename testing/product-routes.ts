@@ -7,6 +7,7 @@ import { catalogRoutes } from '../src/http/management/catalogs.ts'
 import { channelRoutes } from '../src/http/management/channels.ts'
 import { configurationRoutes } from '../src/http/management/configuration.ts'
 import { environmentRoutes } from '../src/http/management/environments.ts'
+import { httpMountRoutes } from '../src/http/management/http-mounts.ts'
 import { type InstancesApp, instanceRoutes } from '../src/http/management/instances.ts'
 import { type MetricsApp, metricsRoutes } from '../src/http/management/metrics.ts'
 import type { ProductApp } from '../src/http/management/product-app.ts'
@@ -38,6 +39,7 @@ export const ROUTES: readonly Route<App>[] = [
   ...catalogRoutes,
   ...configurationRoutes,
   ...applicationClientRoutes,
+  ...httpMountRoutes,
   ...instanceRoutes,
   ...metricsRoutes,
 ] as readonly Route<App>[]

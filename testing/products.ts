@@ -173,6 +173,11 @@ export class TestEngine implements ReleaseEngine {
     list: async () => ({ items: [], nextId: null }),
     cancel: async () => null,
     wake: () => undefined,
+    find: async () => null,
+    rerun: async () => null,
+    deliveries: {
+      list: async () => ({ items: [], nextId: null }),
+    } as unknown as ReleaseEngine['scheduler']['deliveries'],
     crons: {
       follow: () => undefined,
       suspend: () => undefined,

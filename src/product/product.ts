@@ -48,7 +48,10 @@ export type ReleaseEngine = Pick<
     | 'wake'
     | 'whenStopped'
   >
-  readonly scheduler: Pick<Engine['scheduler'], 'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons'>
+  readonly scheduler: Pick<
+    Engine['scheduler'],
+    'pendingOf' | 'list' | 'cancel' | 'wake' | 'crons' | 'deliveries' | 'find' | 'rerun'
+  >
 }
 
 export interface Product {

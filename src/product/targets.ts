@@ -63,6 +63,17 @@ export function locateTarget({ root }: RootPort, text: string): ReleaseId {
   })
 }
 
+/** Returns the Release of a target; null for a target without one that can be served. */
+export function findTarget({ root }: RootPort, text: string): ReleaseId | null {
+  const target = parseTarget(text)
+  if (target === null) return null
+  return root.control.read((reader) => {
+    const releaseId = namedRelease(reader, target)
+    const state = releaseId === null ? undefined : findRelease(reader, releaseId)?.state
+    return state === 'validated' ? releaseId : null
+  })
+}
+
 function namedRelease(reader: ControlReader, target: Target): ReleaseId | null {
   switch (target.kind) {
     case 'channel':

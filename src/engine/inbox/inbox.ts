@@ -104,7 +104,7 @@ export class Inbox {
     const { rerun, readEnded, whenEnded } = this.#port
     if (replayed && (await readEnded(scheduledId))?.state === 'failed') {
       const { releaseId } = release
-      const next = { function: hook.function, kind: kindOf(release, hook), releaseId }
+      const next = { function: hook.function, kind: handlerKind(release, hook), releaseId }
       await rerun(scheduledId, { ...next, rerunBy: null })
     }
     return whenEnded(scheduledId, signal)
@@ -133,7 +133,7 @@ export class Inbox {
         checkRoom(pendingWork, mount)
         await insertWorkAs(transaction.asServer(), scheduledId, {
           function: hook.function,
-          kind: kindOf(prepared.release, hook),
+          kind: handlerKind(prepared.release, hook),
           releaseId: prepared.release.releaseId,
           argumentsText: encodeStored(request.arguments),
           source: 'http',
@@ -162,7 +162,8 @@ export class Inbox {
   }
 }
 
-function kindOf(release: Release, hook: HookManifest): 'mutation' | 'action' {
+/** Returns the kind of the handler of a hook of the Release. */
+export function handlerKind(release: Release, hook: HookManifest): 'mutation' | 'action' {
   // The manifest was checked: the handler is one of the two.
   return release.functions.get(hook.function)!.kind === 'action' ? 'action' : 'mutation'
 }

@@ -256,7 +256,8 @@ export interface Rerun extends Pick<WorkFields, 'function' | 'kind' | 'releaseId
 
 /**
  * Returns failed work to the queue. The attempts are counted on, and the code of the newest failure
- * stays. Returns false for work in another state and for none, which is left alone.
+ * stays. Returns false for work in another state, for a repeat of the request that made it run
+ * last, and for none; the work is left alone then.
  */
 export function rerunWork(
   transaction: Transaction,
@@ -265,6 +266,7 @@ export function rerunWork(
 ): MaybePromise<boolean> {
   return andThen(readWork(transaction, id), (work): MaybePromise<boolean> => {
     if (work?.state !== 'failed') return false
+    if (rerunBy !== null && work.rerunBy === rerunBy) return false
     const next = { function: name, kind, releaseId, dueAt: new Timestamp(dueAtMicros) }
     const again = { state: 'pending', finishedAt: null, ...(rerunBy !== null && { rerunBy }) }
     const update = (fields: ValueObject) => {

@@ -282,9 +282,9 @@ export class Scheduler {
   }
 
   /**
-   * Makes failed work run again. Returns it as it is then, with false for work that has not failed;
-   * null if there is none. Rejects with BUSY while no more work may be pending, and with
-   * RELEASE_RETIRED.
+   * Makes failed work run again. Returns it as it is then, with false for work that has not failed
+   * and for a repeat of the request; null if there is none. Rejects with RELEASE_RETIRED, and with
+   * BUSY while no more work may be pending.
    */
   rerun(
     scheduledId: string,

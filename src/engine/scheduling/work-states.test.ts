@@ -239,3 +239,20 @@ test('failed work runs again as the Function that the request names', async () =
     null,
   )
 })
+
+test('a repeat of the request that made failed work run again leaves it alone', async () => {
+  const of = await open()
+  const { scheduler } = of.engine
+  const id = await stored(of, 'a.throwing', 'failed')
+  const { releaseId } = of.release
+  const next = { function: 'a.throwing', kind: 'mutation', releaseId } as const
+  await scheduler.rerun(id, { ...next, rerunBy: 'opn_1' })
+  await scheduler.whenSettled()
+  expect(await scheduler.rerun(id, { ...next, rerunBy: 'opn_1' })).toMatchObject({
+    hasChanged: false,
+    work: { state: 'failed', attempts: 2, rerunBy: 'opn_1' },
+  })
+  expect(await scheduler.rerun(id, { ...next, rerunBy: 'opn_2' })).toMatchObject({
+    hasChanged: true,
+  })
+})

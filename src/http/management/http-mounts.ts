@@ -1,5 +1,18 @@
-/** Mounts of the routes of `http.ts`. Only the first response to a change has the secret. */
+/**
+ * Mounts of the routes of `http.ts`, and what other services delivered to them. Only the first
+ * response to a change of a mount has its secret.
+ */
+import { holds } from '../../identity/actor.ts'
+import {
+  listDeliveries,
+  readDelivery,
+  replayDelivery,
+} from '../../product/http-mounts/deliveries.ts'
 import { changeMount, readMounts, removeMount } from '../../product/http-mounts/mounts.ts'
+import type { Id } from '../../value/ids.ts'
+import { environmentScope } from '../../value/scope.ts'
+import { PAGE_DEFAULT } from '../../wire/fields.ts'
+import type { DeliveryPage, DeliveryRead, DeliveryReplayed } from '../../wire/http/deliveries.ts'
 import type { MountChanged, MountDeleted } from '../../wire/http/mounts.ts'
 import { httpMountOperations } from '../../wire/operations/http-mounts.ts'
 import { lookUp, operationField } from './idempotency-operations.ts'
@@ -35,6 +48,31 @@ export const httpMountRoutes: readonly Route<ProductApp>[] = bind(httpMountOpera
       requestId,
     })
     const body: MountDeleted = { version: 1, ...result, operation: operationField(operation) }
+    return { status: 200, body }
+  },
+
+  async listDeliveries({ app, params: { mount }, query }) {
+    const { state = null, route = null, after = null, limit = PAGE_DEFAULT } = query
+    const page = await listDeliveries(app.product, { mount, state, route, after, limit })
+    const next = page.nextId as Id<'sch'> | null
+    const body: DeliveryPage = { version: 1, items: [...page.items], next }
+    return { status: 200, body }
+  },
+
+  async readDelivery({ app, actor, params: { mount, scheduledId, ...environment } }) {
+    const scope = environmentScope(environment.projectId, environment.environmentId)
+    const mayReadContent = holds(actor, 'data:read', scope)
+    const named = { mount, deliveryId: scheduledId, mayReadContent }
+    const body: DeliveryRead = { version: 1, ...(await readDelivery(app.product, named)) }
+    return { status: 200, body }
+  },
+
+  async replayDelivery({ app, actor, params, operationId, requestId }) {
+    const { mount, scheduledId: deliveryId } = params
+    const input = { mount, deliveryId, operationId, requestId }
+    const { result, operation } = await replayDelivery(app.product, actor, input)
+    const field = operationField(operation)
+    const body: DeliveryReplayed = { version: 1, ...result, operation: field }
     return { status: 200, body }
   },
 

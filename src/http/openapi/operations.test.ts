@@ -31,11 +31,23 @@ import {
   TABLES,
 } from '../../../testing/openapi/origins.ts'
 import { makePackage } from '../../../testing/products.ts'
-import { insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
+import { finishWork, insertWork } from '../../engine/scheduled-work/scheduled-documents.ts'
+import { encodeStored } from '../../value/stored.ts'
+import type { Value } from '../../value/values.ts'
 import { OPERATION_ID_HEADER } from '../../wire/idempotency-records.ts'
 import { EXPECTED_HEAD_HEADER, PROVENANCE_HEADER } from '../../wire/workspace.ts'
 import { publishedDocument } from './published.ts'
 
+const DELIVERY = new Map([
+  [
+    'delivery',
+    new Map<string, Value>([
+      ['headers', new Map()],
+      ['query', new Map()],
+      ['body', new Uint8Array()],
+    ]),
+  ],
+])
 const SEED = Number(process.env.SVC_SEED ?? Date.now() % 2 ** 31)
 const contract = new Contract(publishedDocument())
 /** Operations that one request can try; connections and streams have tests of their own. */
@@ -218,7 +230,7 @@ const STEPS: readonly Step[] = [
   ['listTables', 200, () => ({ query: { target: 'channel:production' } })],
   ...dataSteps({ now, newId, from }),
   ...bucketSteps({ now, newId, from }),
-  ...mountSteps({ now, newId, from }),
+  ...mountSteps({ now, newId, from }, failDelivery),
   ...developmentSteps(
     { from },
     { functions: FUNCTIONS, tables: TABLES, crons: CRONS, migrations: MIGRATIONS, http: ROUTES },
@@ -329,6 +341,25 @@ function scheduleWork(): Promise<string> {
       dueAtMicros: BigInt(now()) + 60_000_000n,
     }),
   )
+}
+
+function failDelivery({ mount }: { readonly mount: string }): Promise<string> {
+  const route = ROUTES[0]!
+  return origins.gateway.engine.documents.change(async (transaction) => {
+    const id = await insertWork(transaction, {
+      function: route.function,
+      kind: 'mutation',
+      releaseId: origins.gateway.releaseId,
+      argumentsText: encodeStored(DELIVERY),
+      source: 'http',
+      cron: null,
+      http: { mount, route: route.name, event: 'evt', method: 'POST', path: '/', bytes: 0 },
+      dueAtMicros: 0n,
+    })
+    const failure = { errorCode: 'FUNCTION_FAILED', errorMessage: 'it failed' }
+    await finishWork(transaction, id, { state: 'failed', attempts: 1, atMicros: 1n, ...failure })
+    return id
+  })
 }
 
 /** Path parameters of the Environment that the server composes. */

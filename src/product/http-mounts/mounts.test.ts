@@ -1,6 +1,12 @@
 /** Mounts as operators make, change and remove them, and the secret part of their paths. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openTestProduct, REQUEST_ID, type TestProduct } from '../../../testing/products.ts'
+import {
+  openTestProduct,
+  publishRelease,
+  REQUEST_ID,
+  type TestProduct,
+} from '../../../testing/products.ts'
+import { bindChannel, retireRelease } from '../../../testing/releases.ts'
 import { keyringFiles } from '../../storage/keyring-files.ts'
 import { TestSystem } from '../../system/system.ts'
 import { isPublicUrl, MOUNTS_MAX } from '../../value/http/mounts.ts'
@@ -74,6 +80,27 @@ test('a mount is found from its change on, and no longer after its removal', asy
 test('mounts are listed by name', () => {
   for (const name of ['b', 'a', 'c']) put(name)
   expect(readMounts(harness.product).map(({ name }) => name)).toEqual(['a', 'b', 'c'])
+})
+
+test('a list names the Release that each target serves, and null for none', async () => {
+  const { releaseId } = await publishRelease(harness)
+  const draft = await publishRelease(harness, { source: 'draft', validate: false })
+  const retired = await publishRelease(harness, { source: 'retired' })
+  retireRelease(harness, retired.releaseId)
+  await bindChannel(harness, releaseId, { expectedReleaseId: 'empty' })
+  const targets = [
+    'channel:production',
+    'channel:staging',
+    'environment:default',
+    `release:${draft.releaseId}`,
+    `release:${releaseId}`,
+    `release:${retired.releaseId}`,
+  ]
+  targets.forEach((target, i) => {
+    put(`m${i}`, { target })
+  })
+  const served = readMounts(harness.product).map((each) => each.releaseId)
+  expect(served).toEqual([releaseId, null, null, null, releaseId, null])
 })
 
 test('parts that a change leaves out stay as they are', () => {

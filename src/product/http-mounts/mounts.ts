@@ -14,11 +14,11 @@ import { randomSecret } from '../../system/digests.ts'
 import { MOUNT_TOKEN_PREFIX, MOUNTS_MAX, mountPath } from '../../value/http/mounts.ts'
 import type { OperationId, RequestId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
-import type { MountRead } from '../../wire/http/mounts.ts'
+import type { ListedMount, MountRead } from '../../wire/http/mounts.ts'
 import { type Applied, applyOnce } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
 import { limitReached, notFound } from '../resource-faults.ts'
-import { parseTarget } from '../targets.ts'
+import { findTarget, parseTarget } from '../targets.ts'
 import { type MountDirectory, tokenDigest } from './mount-directory.ts'
 
 /** Stored as JSON with its idempotency record, so numbers and times are decimal text. */
@@ -55,9 +55,12 @@ export interface PutMount extends Applied<MountState> {
   readonly token: Secret | null
 }
 
-/** Returns all mounts in the order of their names. */
-export function readMounts({ root }: RootPort): readonly MountState[] {
-  return root.control.read((reader) => listMounts(reader).map(stateOf))
+/** Returns all mounts in the order of their names, each with what its target serves. */
+export function readMounts(ports: RootPort): readonly ListedMount[] {
+  const mounts = ports.root.control.read((reader) => listMounts(reader).map(stateOf))
+  return mounts.map((mount) => {
+    return { ...mount, releaseId: findTarget(ports, mount.configuration.target) }
+  })
 }
 
 /**

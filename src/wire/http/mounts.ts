@@ -8,6 +8,7 @@ import {
 } from '../../value/http/mounts.ts'
 import {
   documented,
+  idField,
   integer,
   listUpTo,
   Micros,
@@ -69,10 +70,20 @@ const MOUNT = {
 const MountField = schema(MOUNT)
 export type MountRead = Infer<typeof MountField>
 
+const ListedMount = schema({
+  ...MOUNT,
+  /**
+   * A Release that the target serves, of several the one with the largest share; null while it
+   * serves none. Servers before this field leave it out.
+   */
+  'releaseId?': [idField('rel'), '|', 'null'],
+})
+export type ListedMount = Infer<typeof ListedMount>
+
 export const MountList = schema({
   version: '1',
   /** Sorted by name. */
-  mounts: listUpTo(MountField, MOUNTS_MAX),
+  mounts: listUpTo(ListedMount, MOUNTS_MAX),
 })
 export type MountList = Infer<typeof MountList>
 
