@@ -53,6 +53,18 @@ test('the list shows the URLs without their secrets', async () => {
   expect(out).toContain('channel:production')
 })
 
+test.each([
+  [null, 'channel:production (serves nothing)'],
+  ['rel_01MCC5RM00440WAKYHT0DB49BM', 'channel:production'],
+  [undefined, 'channel:production'],
+])('the list says of a target whether it serves nothing: %s', async (releaseId, text) => {
+  const listed = releaseId === undefined ? MOUNT : { ...MOUNT, releaseId }
+  server.intercept = () => ({ status: 200, body: { version: 1, mounts: [listed] } })
+  const { out } = await client.run('http', 'list', ...REMOTE)
+  const [, row] = out.split('\n').map((line) => line.trimEnd().split(/ {2,}/))
+  expect(row?.[1]).toBe(text)
+})
+
 test('a new secret is printed once, as part of the URL', async () => {
   token = TOKEN
   const options = ['--target', 'channel:production', '--secret-path', '--rate', '5']

@@ -1,12 +1,14 @@
 /** `svc http`: the mounts under which other services reach the routes of http.ts. */
-import { isPublicUrl, MOUNT_NAME, MOUNT_RATE_MAX } from '../../../value/http/mounts.ts'
+import { isPublicUrl, MOUNT_RATE_MAX } from '../../../value/http/mounts.ts'
 import { TARGET } from '../../../value/targets.ts'
-import type { MountRead } from '../../../wire/http/mounts.ts'
+import type { ListedMount, MountRead } from '../../../wire/http/mounts.ts'
 import { deleteMount, listMounts, putMount } from '../../../wire/operations/http-mounts.ts'
 import { argument, type CommandSpec, flag, option, requiredOption } from '../../contexts.ts'
 import { requestCommand } from '../../request-commands.ts'
 import { usage } from '../../usage.ts'
 import { changeIntent, changeOptions, operationText, REMOTE, staleRevision } from '../operations.ts'
+import { deliveryCommands } from './deliveries.ts'
+import { requireMountName } from './mount-names.ts'
 
 const MOUNT = argument('NAME', 'The mount, which is part of the URLs')
 const DEFAULT = 'default'
@@ -21,7 +23,7 @@ const list = requestCommand({
   rows: ({ mounts }) => mounts,
   columns: {
     NAME: 'name',
-    TARGET: ({ configuration }) => configuration.target,
+    TARGET: targetText,
     URL: (mount) => urlOf(mount, mount.configuration.pathToken ? 'hkt_...' : null),
     RATE: ({ configuration }) => String(configuration.rateLimit ?? DEFAULT),
     CHANGED: 'updatedAtMicros',
@@ -51,7 +53,7 @@ const mount: CommandSpec = requestCommand({
     'svc http mount sms --target channel:production --public-url https://api.example.com',
   ],
   input: (options, [name], context) => ({
-    name: requireName(name, mount),
+    name: requireMountName(name, 'NAME', mount),
     configuration: {
       target: requireTarget(options.target),
       rateLimit: rateOf(options.rate),
@@ -88,7 +90,7 @@ const unmount: CommandSpec = requestCommand({
   options: changeOptions('the mount'),
   examples: ['svc http unmount payments'],
   input: (options, [name], context) => ({
-    name: requireName(name, unmount),
+    name: requireMountName(name, 'NAME', unmount),
     ...changeIntent(context, unmount, options),
   }),
   announce: operationText,
@@ -104,16 +106,16 @@ const unmount: CommandSpec = requestCommand({
   lines: ({ name }) => [`${name} is no longer mounted.`],
 })
 
-export const httpCommands: readonly CommandSpec[] = [list, mount, unmount]
+export const httpCommands: readonly CommandSpec[] = [list, mount, unmount, ...deliveryCommands]
+
+/** Servers of earlier versions do not say which Release the target serves. */
+function targetText({ configuration: { target }, releaseId }: ListedMount): string {
+  return releaseId === null ? `${target} (serves nothing)` : target
+}
 
 /** Returns the URL below which the routes are; a path without the origin if that is not known. */
 function urlOf({ configuration, path }: MountRead, token: string | null): string {
   return `${configuration.publicUrl ?? ''}${path}${token === null ? '' : `/${token}`}`
-}
-
-function requireName(name: string | undefined, spec: CommandSpec): string {
-  if (name !== undefined && MOUNT_NAME.test(name)) return name
-  throw usage('NAME has lower-case letters, digits and -, such as payments.', spec)
 }
 
 function requireTarget(text: string): string {
