@@ -180,7 +180,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     serving:
       'the serving policy, the Releases that Channels and the policy serve, and the ' +
       'targets of calls',
-    'http-mounts': 'mounts of the routes of a Workspace, and the signatures of other services',
+    'http-mounts':
+      'mounts of the routes of a Workspace, their deliveries, and signatures of other services',
     environments: 'desired and observed state, archive and restore, rotation of keys, the status',
     channels: 'promotion and rollback',
     workspaces: 'publication, the check without a publication, and saves of developers',
