@@ -49,6 +49,9 @@ ${Object.entries(SCHEMES)
     handler: internal.events.onEvent,
   }),
   item: hook({ path: '/items/:id', verify: 'none', handler: internal.events.onEvent }),
+  answered: hook({
+    path: '/answered', verify: 'none', reply: 'result', handler: internal.events.onEvent,
+  }),
   got: hook({ path: '/got', methods: ['GET'], verify: 'none', handler: internal.events.onEvent }),
   token: hook({
     path: '/token', verify: signature.jwt({ issuer: 'https://issuer.example' }),
@@ -143,6 +146,7 @@ test('a body of another type is sent as it is', async () => {
 
 test('a handler that fails is shown with its lines of source', async () => {
   const event = file('event.json', '"fail"')
+  const commands: string[] = []
   for (const isRepeat of [false, true]) {
     const err = await failed('stripe', '--file', event)
     expect(err).toContain('FUNCTION_FAILED')
@@ -150,9 +154,22 @@ test('a handler that fails is shown with its lines of source', async () => {
     expect(err).toContain('RangeError: broken on purpose')
     expect(err).toMatch(/functions\/events\.ts:7:/)
     expect(err).toMatch(/> 7 \|/)
-    expect(err).toContain('send the event under another ID')
+    const [, replay = ''] = /Then run `svc (http replay dev sch_\w+ --root .+)`:/.exec(err)!
+    commands.push(replay)
     expect(err.includes('was sent before')).toBe(isRepeat)
   }
+  expect(commands[1]).toBe(commands[0])
+  // The code fails again.
+  const { exit, out } = await client.run(...commands[0]!.split(' '))
+  expect([exit, out]).toEqual([0, expect.stringContaining('runs again under rel_')])
+})
+
+test('a failure of a hook that is answered with its result names the delivery', async () => {
+  const err = await failed('answered', '--file', file('event.json', '"fail"'))
+  expect(err).toContain('FUNCTION_FAILED')
+  const [, list = ''] = /`svc (http deliveries dev --state failed --root .+)`/.exec(err)!
+  const { exit, out } = await client.run(...list.split(' '))
+  expect([exit, out]).toEqual([0, expect.stringMatching(/^sch_.* answered .* failed /m)])
 })
 
 test('a signature that is given is sent, and its rejection names the record', async () => {
@@ -176,7 +193,7 @@ test('mistakes are explained', async () => {
   const event = file('event.json', '{}')
   const at = ['--file', event]
   expect(await failed('strip', ...at)).toMatch(
-    /http\.ts has no hook strip\. It has github, got, .*stripe, token, twilio, unset\./,
+    /http\.ts has no hook strip\. It has answered, github, got, .*stripe, token, twilio, unset\./,
   )
   expect(await failed('stripe')).toContain('Give its body with --file FILE: the hook stripe takes')
   expect(await failed('got', ...at)).toContain('A GET has no --file: the hook got takes GET.')

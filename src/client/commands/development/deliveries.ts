@@ -1,6 +1,7 @@
 /** Shows what became of a delivery: the answer, and the end of the handler as the log has it. */
 import { STATUS_CODES } from 'node:http'
 import { Fault } from '../../../errors/fault.ts'
+import { LOCAL_MOUNT } from '../../../value/http/mounts.ts'
 import type { HookManifest } from '../../../value/http/routes.ts'
 import { type Id, idMillis, isId } from '../../../value/ids.ts'
 import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
@@ -13,7 +14,7 @@ import type { WorkspaceTools } from '../../development/workspace-tools.ts'
 import { explanation } from '../../explanations.ts'
 import { type BytesReply, LAST_LINE } from '../../requests/requests.ts'
 import type { Remote } from '../../roots/remotes.ts'
-import { printableLines } from '../../visible-text.ts'
+import { printableLines, quoted } from '../../visible-text.ts'
 import { readLog } from '../logs/follow.ts'
 
 type DeliveryId = Id<'sch'>
@@ -60,7 +61,9 @@ export async function reportDelivery(context: Context, sent: SentDelivery): Prom
   const answer = `${reply.status} ${STATUS_CODES[reply.status] ?? ''}`.trim()
   const named = deliveryId === null ? answer : `${answer}  ${deliveryId}`
   const repeated = isRepeat ? '  The event was sent before, and is not handled again.' : ''
-  if (ended?.run?.event === 'schedule.failed') throw await failed(sent, ended, named + repeated)
+  if (deliveryId !== null && ended?.run?.event === 'schedule.failed') {
+    throw await failed({ ...sent, deliveryId }, ended, named + repeated)
+  }
   const durationMillis = millisOf(ended?.run ?? null)
   const document = {
     version: 1,
@@ -116,16 +119,17 @@ async function endOf(
 }
 
 async function failed(
-  { tools, local, hook }: SentDelivery,
+  { tools, remote, local, hook, deliveryId }: SentDelivery & { readonly deliveryId: DeliveryId },
   { run, failure }: Ended,
   answer: string,
 ): Promise<Fault> {
   const event = failure === null ? null : await tools.failureOf(failure, local.workspaceDirectory)
   const reason = event === null ? [] : [event.message, ...event.trace, ...event.codeFrame]
   const lines = [answer, `${hook.function}  ${run?.errorCode ?? 'failed'}`, ...reason]
+  const replay = `svc http replay ${LOCAL_MOUNT} ${deliveryId} --root ${quoted(remote.directory)}`
   const next =
-    'Fix the code and save it. Then send the event under another ID: this one is stored, and a ' +
-    'repeat is not handled again.'
+    `Fix the code and save it. Then run \`${replay}\`: the event is stored, ` +
+    'and a repeat of it is not handled again.'
   return new Fault('FUNCTION_FAILED', {
     detail: printableLines(`\n${lines.join('\n')}`),
     cause: explanation({ next }),

@@ -243,7 +243,12 @@ async function deliver(
     if (!isFault(error)) throw error
     const { requestId } = explanationOf(error)
     if (requestId === null) throw error
-    const logs = `svc logs --root ${quoted(directory)} --request ${requestId}`
-    throw explained(error, { next: `Run \`${logs}\`: it has the reason.` })
+    const root = `--root ${quoted(directory)}`
+    const reason = `Run \`svc logs ${root} --request ${requestId}\`: it has the reason.`
+    const failures = `svc http deliveries ${LOCAL_MOUNT} --state failed ${root}`
+    // The handler of such a hook has run, and the answer does not name its delivery.
+    const isHandled = hook.reply === 'result' && error.code === 'FUNCTION_FAILED'
+    const next = isHandled ? `${reason} See the delivery with \`${failures}\`.` : reason
+    throw explained(error, { next })
   }
 }

@@ -42,18 +42,20 @@ const contentOf = (body: string | Uint8Array) => ({
 let server: FakeServer
 let client: TestClient
 let content: ReturnType<typeof contentOf> | null | undefined
+let state: string
 beforeEach(async () => {
   ;({ server, client } = await linkedClient())
   content = contentOf('{"total":null}')
+  state = 'failed'
   server.intercept = ({ method, path }) => {
     if (!path.includes('/deliveries')) return null
     if (method === 'POST') return { status: 200, body: { version: 1, ...DELIVERY, operation } }
     if (!path.includes(ID)) {
-      return { status: 200, body: { version: 1, items: [DELIVERY], next: ID } }
+      return { status: 200, body: { version: 1, items: [{ ...DELIVERY, state }], next: ID } }
     }
     return {
       status: 200,
-      body: { version: 1, ...DELIVERY, ...(content !== undefined && { content }) },
+      body: { version: 1, ...DELIVERY, state, ...(content !== undefined && { content }) },
     }
   }
 })
@@ -74,13 +76,15 @@ test('the list shows what came and what it became, and how to read on', async ()
     [ID, '2027-01-15T08:00:00Z', 'stripe', 'evt_1', 'failed', '1', 'FUNCTION_FAILED'],
   ])
   expect(err).toContain(`--after ${ID}`)
+  expect(err).toContain('`svc http replay`')
   const { searchParams } = new URL(server.requests.at(-1)!.path, 'http://a')
   expect(Object.fromEntries(searchParams)).toEqual({ state: 'failed', route: 'stripe', limit: '1' })
 })
 
 test('one delivery is shown with its reason, its headers and its body', async () => {
-  const { exit, out } = await client.run('http', 'delivery', 'payments', ID, ...REMOTE)
+  const { exit, out, err } = await client.run('http', 'delivery', 'payments', ID, ...REMOTE)
   expect(exit).toBe(0)
+  expect(err).toContain(`run it again with \`svc http replay payments ${ID}\``)
   expect(out.trimEnd().split('\n')).toEqual([
     `${ID} of payments, hook stripe`,
     'event     evt_1',
@@ -104,6 +108,17 @@ test.each([
   content = given
   const { out } = await client.run('http', 'delivery', 'payments', ID, ...REMOTE)
   expect(out).toContain(text)
+})
+
+test('no replay is named where nothing has failed', async () => {
+  state = 'succeeded'
+  for (const command of [
+    ['deliveries', 'payments'],
+    ['delivery', 'payments', ID],
+  ]) {
+    const { exit, err } = await client.run('http', ...command, ...REMOTE)
+    expect([exit, err.includes('svc http replay')]).toEqual([0, false])
+  }
 })
 
 test('a replay names the command that shows its end', async () => {

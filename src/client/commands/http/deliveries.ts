@@ -61,7 +61,11 @@ const list: CommandSpec = requestCommand({
     ATTEMPTS: 'attempts',
     ERROR: 'lastErrorCode',
   },
-  note: nextPage,
+  note: (page) => {
+    if (!page.items.some(({ state }) => state === 'failed')) return nextPage(page)
+    const next = 'See why one failed with `svc http delivery`; `svc http replay` runs it again.'
+    return [next, nextPage(page)].filter((line) => line !== null).join(' ')
+  },
 })
 
 const read: CommandSpec = requestCommand({
@@ -81,6 +85,11 @@ const read: CommandSpec = requestCommand({
   progress: 'reading the delivery',
   request: (remote, params) => remote.call(readDelivery, { params, subjects: { ...params } }),
   lines: (delivery) => [...factsOf(delivery), ...contentOf(delivery)],
+  note: ({ state, mount, deliveryId }) => {
+    if (state !== 'failed') return null
+    const replays = `\`svc http replay ${mount} ${deliveryId}\``
+    return `Correct the handler and promote it, then run it again with ${replays}.`
+  },
 })
 
 const replay: CommandSpec = requestCommand({
