@@ -12,9 +12,24 @@ export const DELIVERIES_PENDING_MAX = PENDING_MAX / 2
 
 /** Throws BUSY if no new delivery is accepted now. Repeats need no room. */
 export function checkRoom({ count, deliveries }: PendingWork, mount: string): void {
-  if (count >= DELIVERIES_PENDING_MAX) {
-    throw new Fault('BUSY', { detail: `unfinished work: ${DELIVERIES_PENDING_MAX}` })
-  }
-  if (deliveries.hasRoom(mount)) return
-  throw new Fault('BUSY', { detail: `the size of the deliveries of the mount ${mount}` })
+  checkCount(count)
+  if (!deliveries.hasRoom(mount)) throw tooLarge(mount)
+}
+
+/**
+ * Throws BUSY if no delivery that has failed runs again now. Its size leaves those that have ended,
+ * so that their bound does not matter.
+ */
+export function checkRoomToRerun({ count, deliveries }: PendingWork, mount: string): void {
+  checkCount(count)
+  if (!deliveries.hasRoomToRun(mount)) throw tooLarge(mount)
+}
+
+function checkCount(count: number): void {
+  if (count < DELIVERIES_PENDING_MAX) return
+  throw new Fault('BUSY', { detail: `unfinished work: ${DELIVERIES_PENDING_MAX}` })
+}
+
+function tooLarge(mount: string): Fault {
+  return new Fault('BUSY', { detail: `the size of the deliveries of the mount ${mount}` })
 }

@@ -47,8 +47,12 @@ export class DeliverySizes {
 
   /** Returns whether the mount has room for another delivery. */
   hasRoom(mount: string): boolean {
-    const { unfinished, finished } = this.of(mount)
-    return unfinished < UNFINISHED_CHARACTERS_MAX && finished < 2 * FINISHED_CHARACTERS_MAX
+    return this.hasRoomToRun(mount) && this.of(mount).finished < 2 * FINISHED_CHARACTERS_MAX
+  }
+
+  /** Returns whether the mount has room for another unfinished delivery that is stored already. */
+  hasRoomToRun(mount: string): boolean {
+    return this.of(mount).unfinished < UNFINISHED_CHARACTERS_MAX
   }
 
   /** Characters of all deliveries. */

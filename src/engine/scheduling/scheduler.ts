@@ -11,6 +11,7 @@ import type { CallAdmission } from '../admission/call-admission.ts'
 import type { Committer } from '../commits/committer.ts'
 import type { ScheduledChange } from '../commits/read-set.ts'
 import type { SystemDocuments } from '../files/system-documents.ts'
+import { checkRoomToRerun } from '../inbox/room.ts'
 import { isUnfinished, type PendingWork } from '../scheduled-work/pending-work.ts'
 import {
   cancelWork,
@@ -284,7 +285,7 @@ export class Scheduler {
   /**
    * Makes failed work run again. Returns it as it is then, with false for work that has not failed
    * and for a repeat of the request; null if there is none. Rejects with RELEASE_RETIRED, and with
-   * BUSY while no more work may be pending.
+   * BUSY while no more work may be pending, or no more of a delivery's mount.
    */
   rerun(
     scheduledId: string,
@@ -292,13 +293,13 @@ export class Scheduler {
   ): Promise<{ readonly work: ScheduledSummary; readonly hasChanged: boolean } | null> {
     const { documents, system, pending } = this.#options
     return documents.change(async (transaction) => {
-      if (pending.count >= PENDING_MAX) {
-        throw new Fault('BUSY', { detail: `pending scheduled work: ${PENDING_MAX}` })
-      }
       const next = { ...rerun, dueAtMicros: system.nowMicros() }
       const hasChanged = await rerunWork(transaction, scheduledId, next)
       const work = await readWork(transaction, scheduledId)
-      return work === null ? null : { work: summaryOf(work), hasChanged }
+      if (work === null) return null
+      // What does not run again needs no room.
+      if (hasChanged) checkRerun(pending, work)
+      return { work: summaryOf(work), hasChanged }
     })
   }
 
@@ -325,5 +326,13 @@ export class Scheduler {
     this.#dispatcher.start()
     this.crons.start()
     this.#history.sweep.start()
+  }
+}
+
+/** Throws BUSY if the work must not be pending again now. */
+function checkRerun(pending: PendingWork, { http }: ScheduledWork): void {
+  if (http !== undefined) checkRoomToRerun(pending, http.mount)
+  else if (pending.count >= PENDING_MAX) {
+    throw new Fault('BUSY', { detail: `pending scheduled work: ${PENDING_MAX}` })
   }
 }

@@ -1,5 +1,5 @@
 /** Deliveries as operators read and replay them, on both stores. */
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { openTestGateway, type TestGateway } from '../../../testing/gateways.ts'
 import {
   handlerManifest,
@@ -16,6 +16,7 @@ import {
 } from '../../../testing/migrations/migration-bench.ts'
 import { publishRelease, REQUEST_ID } from '../../../testing/products.ts'
 import { bindChannel } from '../../../testing/releases.ts'
+import { DeliverySizes } from '../../engine/scheduled-work/delivery-sizes.ts'
 import type { OperationId, ReleaseId } from '../../value/ids.ts'
 import { findApplied } from '../idempotency/idempotency-records.ts'
 import { listDeliveries, readDelivery, replayDelivery } from './deliveries.ts'
@@ -160,6 +161,32 @@ describe.each(STORES)('on %s', (kind) => {
     mount(gateway, 'main', { target: 'channel:staging' })
     await expect(replay(other)).rejects.toEqual(conflict('mount'))
     expect(effects).toEqual([id])
+  })
+
+  test('a replay waits for room among the unfinished deliveries of the mount', async () => {
+    const id = await failed()
+    await promote(FIXED, 'fixed')
+    const operationId = newOperation()
+    const room = vi.spyOn(DeliverySizes.prototype, 'hasRoomToRun').mockReturnValue(false)
+    try {
+      await expect(replay(id, operationId)).rejects.toMatchObject({
+        code: 'PRODUCT_UNAVAILABLE',
+        cause: expect.objectContaining({ code: 'BUSY' }),
+      })
+      expect(room).toHaveBeenCalledWith('main')
+      await settled()
+      expect(await stateOf(id)).toMatchObject({ state: 'failed', attempts: 1 })
+    } finally {
+      room.mockRestore()
+    }
+    const { operation } = await replay(id, operationId)
+    expect(operation.replayed).toBe(false)
+    await settled()
+    expect(effects).toEqual([id])
+    // A repeat needs no room.
+    const full = vi.spyOn(DeliverySizes.prototype, 'hasRoomToRun').mockReturnValue(false)
+    const repeat = await replay(id, operationId).finally(() => full.mockRestore())
+    expect(repeat.operation.replayed).toBe(true)
   })
 
   test('a delivery is found below its own mount alone', async () => {
