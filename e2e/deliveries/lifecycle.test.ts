@@ -131,7 +131,7 @@ test('metrics count new deliveries and repeats, and the health stays whole', asy
   await expectRepeats(sent)
   const after = await svc(argv`metrics`)
   const grown = (name: string) => Number(after.counters[name]) - Number(before.counters[name])
-  expect([grown('deliveriesAccepted'), grown('deliveriesReplayed')]).toEqual([3, 3])
+  expect([grown('deliveriesAccepted'), grown('deliveriesRepeated')]).toEqual([3, 3])
   expect(Number(after.gauges.deliveryCharacters)).toBeGreaterThan(
     Number(before.gauges.deliveryCharacters),
   )

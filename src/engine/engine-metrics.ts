@@ -28,6 +28,8 @@ export function addEngineMetrics(
       scheduledRunning: scheduler.running,
       scheduledDue: scheduler.due,
       deliveryCharacters: scheduler.deliveryCharacters,
+      deliveriesWaiting: scheduler.waits,
+      deliveryWaitsExpired: scheduler.waitsExpired,
       migrationsRunning: migrations.running,
       migrationsBlocked: migrations.blocked,
       migrationDocuments: migrations.processed,

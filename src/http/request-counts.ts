@@ -32,7 +32,7 @@ export interface RequestCounts {
   /** Counts a failure by its kind. Call it in addition to `answered`. */
   failed(fault: Fault): void
   /** Counts a delivery of another service that is stored, or was before. */
-  delivered(replayed: boolean): void
+  delivered(isRepeat: boolean): void
   /** Counts the bytes of a file that was stored or is sent. */
   transferred(direction: 'uploaded' | 'downloaded', bytes: number): void
 }
@@ -56,8 +56,8 @@ export function requestCounts(
       if (kind === 'unauthenticated') counters[`${surface}AuthenticationFailures`].add()
       else if (kind === 'rate_limited') counters[`${surface}RateLimited`].add()
     },
-    delivered(replayed) {
-      counters[replayed ? 'deliveriesReplayed' : 'deliveriesAccepted'].add()
+    delivered(isRepeat) {
+      counters[isRepeat ? 'deliveriesRepeated' : 'deliveriesAccepted'].add()
     },
     transferred(direction, bytes) {
       counters[`${direction}Bytes`].add(bytes)

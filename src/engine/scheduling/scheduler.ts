@@ -84,6 +84,8 @@ export interface SchedulerStatistics {
   readonly deliveryCharacters: number
   /** Requests that wait for the end of a piece. */
   readonly waits: number
+  /** Requests since the start of the server whose time of waiting ended. */
+  readonly waitsExpired: number
   /** Runs since the start of the server. */
   readonly succeeded: number
   /** Failed runs, those that are attempted again included. */
@@ -137,6 +139,7 @@ export class Scheduler {
       due: this.#dispatcher.due,
       deliveryCharacters: this.#options.pending.deliveries.total,
       waits: this.#waits.count,
+      waitsExpired: this.#waits.expired,
       succeeded: this.#statistics.succeeded,
       failed: this.#statistics.failed,
     }

@@ -28,6 +28,7 @@ export class WorkWaits {
   /** The functions that end the waits, by the work that they are for. */
   readonly #waits = new Map<string, Set<() => void>>()
   #count = 0
+  #expired = 0
   #isStopped = false
 
   constructor(options: WorkWaitsOptions) {
@@ -37,6 +38,11 @@ export class WorkWaits {
   /** Number of requests that wait. */
   get count(): number {
     return this.#count
+  }
+
+  /** Number of waits whose time ended. */
+  get expired(): number {
+    return this.#expired
   }
 
   /**
@@ -51,7 +57,10 @@ export class WorkWaits {
     this.#waits.set(scheduledId, waits)
     waits.add(resolve)
     this.#count += 1
-    const cancelTimer = timers.set(WORK_WAIT_MILLIS_MAX, resolve)
+    const cancelTimer = timers.set(WORK_WAIT_MILLIS_MAX, () => {
+      this.#expired += 1
+      resolve()
+    })
     const leave = () => resolve()
     signal?.addEventListener('abort', leave)
     try {

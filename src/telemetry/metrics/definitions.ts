@@ -79,7 +79,8 @@ export const COUNTERS = {
   applicationRateLimited: 'Requests of the application origin beyond a rate limit',
 
   deliveriesAccepted: 'Requests of other services that were stored as scheduled work',
-  deliveriesReplayed: 'Requests of other services that were stored before',
+  deliveriesRepeated: 'Requests of other services whose event was stored before',
+  deliveryWaitsExpired: 'Requests of other services whose handler did not end in 10 seconds',
 
   uploadedBytes: 'Bytes of files that uploads at the application origin stored',
   downloadedBytes: 'Bytes of files in responses to downloads at the application origin',
@@ -107,6 +108,7 @@ export const GAUGES = {
   migrationsBlocked: 'Migrations that a document stopped',
   scheduledDue: 'Scheduled work that is due and waits for a run; beyond 2,048 not all is counted',
   deliveryCharacters: 'Characters of the deliveries that are unfinished or listed',
+  deliveriesWaiting: 'Requests of other services that wait for the end of their handler',
   subscriptions: 'Subscriptions to Queries',
   watchedQueries: 'Distinct Queries that subscriptions watch',
   files: 'Stored files; `svc buckets list` has those of each bucket',

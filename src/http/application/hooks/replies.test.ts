@@ -190,6 +190,8 @@ describe('the wait', () => {
     clock.advance(WORK_WAIT_MILLIS_MAX)
     timers.run()
     expect((await sent).status).toBe(202)
+    const { gauges, counters } = gateway.metrics.collect()
+    expect([gauges.deliveriesWaiting, counters.deliveryWaitsExpired]).toEqual([0, 1])
     release()
     const repeat = await send(gateway, '/main/action', { body })
     expect([repeat.status, await repeat.json(), runs]).toEqual([200, 'late', 1])
