@@ -4,6 +4,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { FunctionKind, FunctionManifest } from '../../value/manifest.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { Value } from '../../value/values.ts'
+import { responseOf } from '../calls/http-responses.ts'
 import { limitText } from '../calls/limit-texts.ts'
 import { uncaughtViolation, type Violations } from '../calls/operation-error.ts'
 import type { RunnerLimit, RunnerOutcome } from '../calls/outcomes.ts'
@@ -97,7 +98,7 @@ function checkedResult(
   definition: FunctionManifest,
   { result, documents }: Extract<RunnerOutcome, { readonly kind: 'returned' }>,
 ): string {
-  const { encodeResult, checkResult } = prepared.functions.get(definition.name)!
+  const { encodeResult, checkResult, response } = prepared.functions.get(definition.name)!
   const text = withinBounds(() => encodeResult(result, documents))
   if (text === null) {
     const read = () => withinBounds(() => returnedValue(result, documents))
@@ -105,6 +106,8 @@ function checkedResult(
     throw new Fault('RESULT_INVALID', { detail: `${definition.name}: ${detail}` })
   }
   if (text.length > RESULT_BYTES_MAX) throw limitFault('result', definition.kind)
+  // The caller gets nothing else than a failure, so that nothing may be committed.
+  if (response !== null) responseOf(text, response)
   return text
 }
 

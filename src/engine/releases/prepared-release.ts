@@ -2,6 +2,7 @@
 import type { PhysicalIndex, StoredDocument } from '../../documents/store.ts'
 import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { SeenFilter } from '../../system/seen-filter.ts'
+import { type Caching, cachingOf, isHttpResponse } from '../../value/http/response-rules.ts'
 import {
   compileResult,
   EncodedTextCache,
@@ -27,6 +28,8 @@ export interface PreparedFunction {
   readonly checkResult: Check
   /** Converts a result from stored to tagged JSON; null if `checkResult` throws. */
   readonly encodeResult: EncodeResult
+  /** Copies that may be kept of the response that it decides; null if it decides none. */
+  readonly response: Caching | null
   readonly speculation: SpeculationPolicy
   readonly placeholders: PlaceholderPolicy
   readonly reads: ReadPredictions
@@ -75,6 +78,7 @@ export function prepareRelease(
       coerceArguments: compileValidator(json, { coerce: true }),
       checkResult: compileValidator(definition.returns, { coerce: true }),
       encodeResult: compileResult(definition.returns, RETURNED_DOCUMENTS, kept),
+      response: isHttpResponse(definition.returns) ? cachingOf(definition) : null,
       speculation: new SpeculationPolicy(),
       placeholders: new PlaceholderPolicy(),
       reads: new ReadPredictions(),

@@ -5,10 +5,12 @@
  */
 import { encodeBase64Url } from '../base64url.ts'
 import { canonicalJson } from '../canonical-json.ts'
+import type { FunctionManifest } from '../manifest.ts'
 import { formatTimestamp } from '../plain.ts'
 import type { Json } from '../strict-json.ts'
+import { decodeTagged } from '../tagged.ts'
 import { ValidationError } from '../validation-error.ts'
-import type { ValidatorJson } from '../validators.ts'
+import { compileValidator, type ValidatorJson } from '../validators.ts'
 import { Timestamp, TypedId, type Value, type ValueObject } from '../values.ts'
 import { HTTP_RESPONSE } from './responses.ts'
 
@@ -31,6 +33,12 @@ export interface HttpAnswer {
 
 /** Which copies of a response may be kept: shared ones, those of the caller alone, or none. */
 export type Caching = 'public' | 'private' | 'none'
+
+/** Returns which copies of the response that such a Function decides may be kept. */
+export function cachingOf({ kind, auth }: Pick<FunctionManifest, 'kind' | 'auth'>): Caching {
+  if (kind !== 'query') return 'none'
+  return auth === 'none' ? 'public' : 'private'
+}
 
 /** Statuses that speak of the request, not of the connection or of a proxy. */
 const STATUSES: ReadonlySet<number> = new Set(
@@ -150,6 +158,17 @@ const TIMED_DIRECTIVES: readonly string[] = [
 ]
 /** Directives by which caches keep the responses to requests with a token, for all callers. */
 const SHARING_DIRECTIVES: readonly string[] = ['public', 's-maxage']
+
+const checkForm = compileValidator(HTTP_RESPONSE, { coerce: false })
+
+/**
+ * Returns the response of a result, which is the text of a tagged value. Throws ValidationError for
+ * a value that the validator does not accept, and as `readHttpResponse` does.
+ */
+export function readResponseText(tagged: string, caching: Caching): HttpAnswer {
+  const value = decodeTagged(JSON.parse(tagged) as Json)
+  return readHttpResponse(checkForm(value, '') as ValueObject, caching)
+}
 
 /**
  * Returns the response of a value that the validator accepts. Throws ValidationError with the path

@@ -6,7 +6,7 @@ import type { QueryRequest } from '../../../engine/invocations/requests.ts'
 import { Fault } from '../../../errors/fault.ts'
 import type { CompressedForms } from '../../../system/compression.ts'
 import { pathParameters } from '../../../value/http/paths.ts'
-import type { HttpAnswer } from '../../../value/http/response-rules.ts'
+import { cachingOf, type HttpAnswer } from '../../../value/http/response-rules.ts'
 import type { EndpointManifest } from '../../../value/http/routes.ts'
 import type { ClientId, CredentialId } from '../../../value/ids.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
@@ -193,8 +193,7 @@ async function query({ call, integers }: EndpointCall, request: QueryRequest): P
     forms = kept.forms
     return kept.text
   }
-  const caching = definition.auth === 'none' ? 'public' : 'private'
-  const rendering = { plainForms: { write }, definition, caching, integers } as const
+  const rendering = { plainForms: { write }, definition, caching: cachingOf(definition), integers }
   const content = renderResult(found.resultText, rendering)
   return { content, compresses: isCompressible(request, found), forms, unsent: UNSENT.query }
 }

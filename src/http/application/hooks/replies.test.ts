@@ -122,6 +122,18 @@ describe('the result of the handler', () => {
     expect(response.headers.get('content-type')).toContain('text/plain')
   })
 
+  test('a handler that says what no response may fails, and runs again for a repeat', async () => {
+    onRun = () => ({ contentType: 'text/html', body: '<script>' })
+    const body = newBody()
+    expect((await send(gateway, '/main/respond', { body })).status).toBe(500)
+    const { items } = await gateway.engine.scheduler.list(null, 1_000)
+    expect(items.at(-1)).toMatchObject({ state: 'failed', lastErrorCode: 'FUNCTION_FAILED' })
+    expect(items.at(-1)!.lastErrorMessage).toContain('the response.contentType')
+    onRun = () => ({ body: 'corrected' })
+    const repeat = await send(gateway, '/main/respond', { body })
+    expect([repeat.status, await repeat.text(), runs]).toEqual([200, 'corrected', 2])
+  })
+
   test('a result that is too long is not kept, and the log says so', async () => {
     onRun = () => 'x'.repeat(KEPT_RESULT_CHARACTERS_MAX)
     const response = await send(gateway, '/main/result', { body: newBody() })

@@ -2,21 +2,14 @@
  * The result of a Function as a response of HTTP: what a Function with `returns: v.httpResponse()`
  * says, otherwise 200 with the result as plain JSON.
  */
-import { Fault } from '../../../errors/fault.ts'
+import { responseOf } from '../../../engine/calls/http-responses.ts'
 import {
   type Caching,
   type HttpAnswer,
   isHttpResponse,
-  readHttpResponse,
 } from '../../../value/http/response-rules.ts'
-import { HTTP_RESPONSE } from '../../../value/http/responses.ts'
 import type { FunctionManifest } from '../../../value/manifest.ts'
 import type { IntegerForm } from '../../../value/plain-json/encoding.ts'
-import type { Json } from '../../../value/strict-json.ts'
-import { decodeTagged } from '../../../value/tagged.ts'
-import { ValidationError } from '../../../value/validation-error.ts'
-import { compileValidator } from '../../../value/validators.ts'
-import type { ValueObject } from '../../../value/values.ts'
 import type { PlainForms } from '../functions/forms.ts'
 
 export const JSON_CONTENT = 'application/json; charset=utf-8'
@@ -26,8 +19,6 @@ export const MOUNT_HEADERS = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "sandbox; default-src 'none'",
 } as const
-
-const checkForm = compileValidator(HTTP_RESPONSE, { coerce: false })
 
 interface Rendering {
   readonly plainForms: Pick<PlainForms, 'write'>
@@ -54,14 +45,8 @@ export function renderResult(
 }
 
 function answerOf(tagged: string, caching: Caching): HttpAnswer {
-  const value = decodeTagged(JSON.parse(tagged) as Json)
-  try {
-    // The result of a repeat may be that of a Release which declared another one.
-    const answer = readHttpResponse(checkForm(value, '') as ValueObject, caching)
-    const headers = new Map([['cache-control', 'no-store'], ...answer.headers])
-    return { ...answer, headers }
-  } catch (error) {
-    if (!(error instanceof ValidationError)) throw error
-    throw new Fault('FUNCTION_FAILED', { detail: `the response${error.path}: ${error.rule}` })
-  }
+  // A run was checked, but the result of a repeat may be that of a Release with other rules.
+  const answer = responseOf(tagged, caching)
+  const headers = new Map([['cache-control', 'no-store'], ...answer.headers])
+  return { ...answer, headers }
 }
