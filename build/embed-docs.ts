@@ -10,6 +10,7 @@ import { assert } from '../src/errors/assert.ts'
 import { accessDocument } from './docs/access.ts'
 import { cliDocument } from './docs/cli.ts'
 import { DECISIONS, withDecisions } from './docs/decisions.ts'
+import { doctorDocument } from './docs/doctor.ts'
 import { errorsDocument } from './docs/errors.ts'
 import { withFolderTable, withLayerTable } from './docs/folders.ts'
 import { limitsDocument } from './docs/limits.ts'
@@ -29,6 +30,7 @@ const DECISION_LIST = `${DECISIONS}/${README}`
 export const REFERENCES: Readonly<Record<string, (root: string) => Promise<string> | string>> = {
   access: accessDocument,
   cli: cliDocument,
+  doctor: doctorDocument,
   errors: errorsDocument,
   limits: limitsDocument,
   metrics: metricsDocument,

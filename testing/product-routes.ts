@@ -60,6 +60,8 @@ export class ProductRoutes {
   readonly metrics: Metrics
   /** The health that the engine reports. */
   components: readonly ComponentHealth[] = []
+  /** The doctor of the server. */
+  doctor: InstancesApp['doctor'] = async () => ({ version: 1, checks: [] })
   readonly #hono: TestManagement
 
   private constructor(harness: TestProduct) {
@@ -70,6 +72,7 @@ export class ProductRoutes {
         product: harness.product,
         metrics: this.metrics,
         health: async () => this.components,
+        doctor: (headers) => this.doctor(headers),
         environment: harness.root.descriptor,
         sessions: unstoredSessions(async (token) => {
           if (token === TOKEN) {

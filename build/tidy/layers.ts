@@ -85,6 +85,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'store-state.ts': 'the state in memory of both stores: status, sequences, cache and filter',
     'followed-documents.ts':
       'the store of a process that only reads, and follows the commits of the one that writes',
+    'index-sample.ts': 'compares a bounded sample of each index with the documents',
     postgres:
       'the PostgreSQL schema `svc_documents`: reads, writer, epochs (`terms.ts`) and migrations',
     sqlite: 'the SQLite file: reads, writer thread, batches, pragmas and migrations',

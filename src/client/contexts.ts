@@ -13,6 +13,8 @@ export interface Context extends Network {
   uninterrupted<T>(work: Promise<T>): Promise<T>
   /** Adds a remark that is printed once, on stderr, when the command ends. */
   remark(text: string): void
+  /** Sets the exit code of a command that printed its result. */
+  exitWith(code: number): void
   /** Gives the command 10 s to end after an interrupt, where 0.2 s are usual. */
   endsInOrder(): void
 }

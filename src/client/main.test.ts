@@ -149,6 +149,7 @@ const LINES: readonly (readonly string[])[] = [
   ['link', '--root', 'root'],
   ['status', ...REMOTE],
   ['health', ...REMOTE],
+  ['doctor', ...REMOTE],
   ['metrics', ...REMOTE],
   ['logs', ...REMOTE, '--limit', '0'],
   ['logs', 'archive-status', ...REMOTE],

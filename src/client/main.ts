@@ -16,6 +16,7 @@ import { devCommand } from './commands/development/dev.ts'
 import { freezeCommand } from './commands/development/freeze.ts'
 import { devHookCommand } from './commands/development/hook.ts'
 import { docsCommand } from './commands/docs.ts'
+import { doctorCommand } from './commands/doctor/doctor.ts'
 import { environmentCommands } from './commands/environments.ts'
 import { bucketCommands } from './commands/files/buckets.ts'
 import { fileCommands } from './commands/files/objects.ts'
@@ -94,6 +95,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...dataCommands,
   statusCommand,
   healthCommand,
+  doctorCommand,
   metricsCommand,
   ...logCommands,
   ...servePolicyCommands,
@@ -119,6 +121,7 @@ export async function runClient(
   const critical = new Set<Promise<unknown>>()
   const remarks = new Set<string>()
   let graceMs = INTERRUPT_GRACE_MS
+  let exit = 0
   const context: Context = {
     environment,
     output,
@@ -129,6 +132,9 @@ export async function runClient(
       return work.finally(() => critical.delete(work))
     },
     remark: (text) => void remarks.add(text),
+    exitWith: (code) => {
+      exit = code
+    },
     endsInOrder: () => {
       graceMs = ORDERLY_END_MS
     },
@@ -136,7 +142,7 @@ export async function runClient(
   const undo = environment.onInterrupt(() => interrupt.abort())
   try {
     await Promise.race([runLine(argv, context), interrupted(interrupt.signal, () => graceMs)])
-    return 0
+    return exit
   } catch (error) {
     await Promise.allSettled(critical)
     return output.fail(isFault(error) ? error : unexpected(error))

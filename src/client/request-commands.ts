@@ -47,6 +47,8 @@ interface Request<O extends Options, I, S, T> extends Declaration<O> {
   readonly explains?: Explanations | ((input: I) => Explanations)
   /** Returns the document of --json; by default it is the response. */
   readonly document?: (response: T) => Json
+  /** Returns the exit code of a response that reports failures; 0 by default. */
+  readonly exit?: (response: T) => number
   /** Returns a remark that is printed on stderr after the result, unless --json is set. */
   readonly note?: (response: T) => string | null
 }
@@ -92,6 +94,7 @@ export function requestCommand<const O extends Options, T, E, S = Remote, I = Op
       await output.result(document, linesOf(spec, response, { output, server, input }))
       const remark = note?.(response) ?? null
       if (remark !== null) await output.note(remark)
+      if (spec.exit !== undefined) context.exitWith(spec.exit(response))
     },
   })
 }

@@ -72,6 +72,30 @@ export async function migrate(
   }
 }
 
+/** The schema of a database as it is found. */
+export interface SchemaState {
+  /** 0 for an empty database, null if it is not one of this program's versions. */
+  readonly version: number | null
+  /** The version of this program. */
+  readonly known: number
+  /** The reason why this program cannot use the schema; null if it can. */
+  readonly defect: string | null
+}
+
+/** Reads the state of a schema and changes nothing. Throws QueryFailure. */
+export async function inspectSchema(
+  connection: Connection,
+  schema: Schema = IDENTITY_SCHEMA,
+): Promise<SchemaState> {
+  const known = schema.migrations.length
+  try {
+    return { version: await verifyRecorded(connection, schema), known, defect: null }
+  } catch (error) {
+    if (!(error instanceof MigrationError)) throw error
+    return { version: null, known, defect: error.message }
+  }
+}
+
 /** Reason why the database cannot be used. */
 class MigrationError extends Error {}
 

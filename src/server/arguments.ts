@@ -1,5 +1,7 @@
-/** Arguments of the modes `serve` and `verify-storage`; the other modes take none. */
+/** Arguments of the modes `doctor`, `serve` and `verify-storage`; the other modes take none. */
 
+/** Argument of `doctor`. */
+export const JSON_OUTPUT = '--json'
 /** Argument of `verify-storage`. */
 export const REPAIR = '--repair'
 /** Argument of `serve`, followed by the sequence after which changes may be missing. */
@@ -10,6 +12,7 @@ const SEQUENCE = /^(?:0|[1-9][0-9]{0,15})$/
 /** Returns whether the mode accepts these arguments. */
 export function takesArguments(mode: string, args: readonly string[]): boolean {
   if (args.length === 0) return true
+  if (mode === 'doctor') return args.length === 1 && args[0] === JSON_OUTPUT
   if (mode === 'verify-storage') return args.length === 1 && args[0] === REPAIR
   return mode === 'serve' && args.length === 2 && acceptedLoss(args) !== null
 }

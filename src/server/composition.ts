@@ -17,6 +17,7 @@ import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { Listener } from '../settings/addresses.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { writePublishedKeySet } from '../storage/control/published-keys.ts'
+import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -26,11 +27,14 @@ import { openApplication } from './application-origins.ts'
 import { ApplicationProcesses } from './application-processes/application-processes.ts'
 import { revealAddress } from './blobs.ts'
 import { environmentApp, type OpenEnvironment, openEnvironment } from './environments.ts'
+import type { ProcessEnvironment } from './io.ts'
 import { type ListenerApp, openListener, type Surface } from './listeners.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
 
 export interface CompositionOptions {
   readonly configuration: ServerSettings
+  /** The variables that the configuration was read from. */
+  readonly processEnvironment: ProcessEnvironment
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
@@ -201,6 +205,8 @@ async function openTraces(options: CompositionOptions): Promise<Traces | null> {
 }
 
 const MIB = 1024 * 1024
+/** @limit Doctor: runs of the doctor at the same time in one server */
+export const DOCTOR_RUNS_MAX = 1
 
 function transfersOf(
   { configuration, system }: CompositionOptions,
@@ -224,7 +230,7 @@ function managementApp(
   const ofEnvironment =
     environment === null || application === null
       ? ({ metrics } as EnvironmentApp)
-      : environmentApp(environment, application, metrics)
+      : environmentApp(environment, application, metrics, doctorOf(running, environment))
   const managementOrigin = configuration.management.publicUrl
   const rejections = new RejectionLog(log)
   running.closing.add(() => rejections.stop())
@@ -251,6 +257,26 @@ function managementApp(
     },
   })
   return { fetch: origin.fetch, reject: origin.reject, answersHead: isObjectRequest }
+}
+
+/** Loads the doctor with the first run: its modules slow the start. */
+function doctorOf(
+  { configuration, processEnvironment, system, metrics }: Running,
+  { containment }: OpenEnvironment,
+): EnvironmentApp['doctor'] {
+  const runs = new ConcurrencyLimit(DOCTOR_RUNS_MAX, 'PRODUCT_UNAVAILABLE')
+  return (headers) =>
+    runs.run(async () => {
+      const { runInside } = await import('./doctor/inside.ts')
+      return runInside({
+        settings: configuration,
+        environment: processEnvironment,
+        system,
+        containment: containment(),
+        droppedRecords: metrics.counters.logRecordsDropped.value,
+        headers,
+      })
+    })
 }
 
 function applicationOf(

@@ -150,7 +150,11 @@ function requireConfigured({
   }
 }
 
-function readDatabaseId(rootPath: string): string | null {
+/**
+ * Returns the ID of the PostgreSQL database that a root records; null for none. Throws
+ * SERVER_PRODUCT_ROOT_INVALID.
+ */
+export function readDatabaseId(rootPath: string): string | null {
   try {
     const bytes = readSecretFile(join(rootPath, DOCUMENTS_POSTGRES_FILE), { bytesMax: 64 })
     const id = new TextDecoder().decode(bytes).trimEnd()

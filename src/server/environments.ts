@@ -4,6 +4,7 @@ import type { DocumentStore } from '../documents/store.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { IssueGuest } from '../engine/invocations/guest-identities.ts'
+import type { ContainmentLevel } from '../engine/runners/containment-checks.ts'
 import {
   createRunnerPool,
   type RunnerPool,
@@ -61,6 +62,7 @@ export interface OpenEnvironment {
   /** Adds the Project and the Environment to each record, and writes to the Environment's log. */
   readonly log: Logger
   readonly keyUsage: KeyUsage
+  readonly containment: () => ContainmentLevel | null
   readonly rejections: RejectionLog
 }
 
@@ -179,7 +181,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   closing.add(() => rejections.stop())
   const releases = new ServingHealth({ ...product, log })
   const parts = { memory, product, engine, store, releases, files, objects, logs, addRecords }
-  return { ...parts, tokens, log, keyUsage, rejections }
+  const containment = () => pool.statistics().containment
+  return { ...parts, tokens, log, keyUsage, containment, rejections }
 }
 
 /** Each application process has an engine as well, and so the same part of the memory. */
@@ -233,6 +236,7 @@ export function environmentApp(
   { product, engine, releases, logs, files, objects }: OpenEnvironment,
   application: Pick<ApplicationOrigin, 'health'>,
   metrics: Metrics,
+  doctor: EnvironmentApp['doctor'],
 ): EnvironmentApp {
   return {
     product,
@@ -240,6 +244,7 @@ export function environmentApp(
     files,
     objects,
     metrics,
+    doctor,
     objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
     health: async () => [
       ...(await engine.health()),

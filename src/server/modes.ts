@@ -5,6 +5,7 @@ import type { Mode, ProcessEnvironment, ServerIo } from './io.ts'
 
 const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['check', async () => (await import('./check.ts')).run],
+  ['doctor', async () => (await import('./doctor/mode.ts')).run],
   ['migrate', async () => (await import('./migrate.ts')).run],
   ['recover-bootstrap', async () => (await import('./recover-bootstrap.ts')).run],
   ['recover-owner', async () => (await import('./recover-owner.ts')).run],

@@ -68,6 +68,7 @@ export async function run(
     const application = listeners.find(({ surface }) => surface === 'application')
     const apps = await openServer({
       ...context,
+      processEnvironment: environment,
       acceptedLoss: acceptedLoss(args),
       applicationAddress: application === undefined ? null : parseListener(application.address),
       closing,

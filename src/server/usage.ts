@@ -5,6 +5,7 @@ import { BUILD_VERSION } from '../value/version.ts'
 /** The modes with their summaries. */
 export const MODES = [
   ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
+  ['doctor', 'check settings, machine, databases and files, and say what to repair; --json'],
   ['migrate', 'create or upgrade the database schemas; safe to repeat'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
   ['recover-owner', 'issue an owner invitation where every owner has lost access'],

@@ -40,6 +40,7 @@ import type { PlainName, SecretName } from './variables.ts'
 
 export type SettingsMode =
   | 'check'
+  | 'doctor'
   | 'migrate'
   | 'recover-bootstrap'
   | 'recover-owner'

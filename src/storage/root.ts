@@ -45,8 +45,8 @@ export const LOGS_DIRECTORY = 'logs'
 export const FILES_S3_FILE = 'files.s3'
 /** The development key by which programs of this machine reach `svc dev`. */
 export const DEVELOPMENT_KEY_FILE = 'development.key'
-const LOCK_FILE = 'lock.db'
-const CONTROL_FILE = 'control.db'
+export const LOCK_FILE = 'lock.db'
+export const CONTROL_FILE = 'control.db'
 /** Files created after the first commit to control.db, which made its directory entry durable. */
 const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
 
@@ -156,7 +156,7 @@ export function resetProductRoot(path: string): void {
   }
 }
 
-function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: Keyring } {
+export function readProductRoot(path: string): { descriptor: RootDescriptor; keyring: Keyring } {
   if (!isAbsolute(path) || path === '/') throw invalidRoot('an absolute path other than /')
   checkOwnDirectory(path)
   const descriptor = parsed(path, DESCRIPTOR_FILE, 'shared', parseRootDescriptor)

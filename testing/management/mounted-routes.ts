@@ -41,6 +41,7 @@ export function mountedRoutes(
       objects: unused<ConsoleObjects>('objects'),
       objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
       health: () => expect.unreachable('the health was read'),
+      doctor: () => expect.unreachable('the doctor was run'),
     },
     system,
     log,

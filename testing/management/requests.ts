@@ -124,6 +124,7 @@ export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
     expectedRevision: 1,
     changedAtMicros: MICROS,
   },
+  [`GET ${BASE}/instances/doctor`]: null,
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
   [`GET ${BASE}/crons`]: null,

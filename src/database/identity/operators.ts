@@ -2,7 +2,7 @@
 import type { OperatorId } from '../../value/ids.ts'
 import type { RawRow } from '../connection.ts'
 import type { Reader } from '../database.ts'
-import { corrupt, readBoolean, readCount, readId, readText } from '../rows.ts'
+import { corrupt, readBoolean, readCount, readId, readInteger, readText } from '../rows.ts'
 import { expectOneRow, type Tx } from '../transaction.ts'
 
 export interface Operator {
@@ -16,6 +16,20 @@ export interface Operator {
 export async function anyOperatorExists(reader: Reader): Promise<boolean> {
   const rows = await reader.rows(`select exists (select 1 from service_operators) as found`, [])
   return readBoolean(rows[0] ?? {}, 'found')
+}
+
+/** Counts the enabled operators who may manage operators of the whole installation. */
+export async function countOwners(reader: Reader): Promise<number> {
+  const rows = await reader.rows(
+    `select count(distinct operator_id)::integer as owners
+       from service_operators
+       join service_operator_grants using (operator_id)
+      where disabled_at_micros is null
+        and scope_kind = 'installation'
+        and 'operators:manage' = any (capabilities)`,
+    [],
+  )
+  return readInteger(rows[0] ?? {}, 'owners')
 }
 
 export async function insertOperator(

@@ -60,7 +60,7 @@ export function openLocalManagement(
     routes: routesOfEnvironment,
     counts: requestCounts(metrics, 'management'),
     app: {
-      ...environmentApp(environment, application, metrics),
+      ...environmentApp(environment, application, metrics, noDoctor),
       environment: { projectId, environmentId },
       sessions: sessionsOf(credentials, actor),
     },
@@ -113,4 +113,9 @@ function localActor(scope: {
       },
     ],
   }
+}
+
+/** A development server has no settings of a server, and none of its databases. */
+async function noDoctor(): Promise<never> {
+  throw new Fault('PRODUCT_NOT_FOUND', { detail: 'svc dev has no doctor' })
 }

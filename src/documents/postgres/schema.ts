@@ -31,10 +31,12 @@ export interface DocumentDatabaseOptions {
   readonly url: Secret
   readonly connectionsMax: number
   readonly onIdleLoss: (detail: string) => void
+  /** Shown in pg_stat_activity; that of the server by default. */
+  readonly applicationName?: string
 }
 
 export function documentDatabase(options: DocumentDatabaseOptions): Database {
-  return new Database({ ...options, settings: SETTINGS, applicationName: 'svc-server documents' })
+  return new Database({ applicationName: 'svc-server documents', ...options, settings: SETTINGS })
 }
 
 /** Applies pending migrations. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE. */

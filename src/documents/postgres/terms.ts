@@ -90,7 +90,7 @@ function rejected(detail: string): Fault {
  * Loads the state in statements after the one that took the epoch, so that they see the changes
  * that it waited for.
  */
-async function loadTerm(connection: Connection, epoch: number): Promise<Term> {
+export async function loadTerm(connection: Connection, epoch: number): Promise<Term> {
   const last = await connection.query(
     'select batch, latest_sequence from batches order by batch desc limit 1',
   )

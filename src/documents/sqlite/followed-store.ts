@@ -27,9 +27,18 @@ export function followSqliteDocuments(
   path: string,
   { latestSequence, schema, memory = DEFAULT_PLAN }: FollowedSqliteOptions,
 ): FollowedDocuments {
+  const database = openFollowedDatabase(path, memory)
+  return followOpenDatabase(database, { latestSequence, schema, memory })
+}
+
+/** Opens the reads on a connection, which they close. */
+export function followOpenDatabase(
+  database: Database,
+  { latestSequence, schema, memory = DEFAULT_PLAN }: FollowedSqliteOptions,
+): FollowedDocuments {
   const state = new StoreState(latestSequence, '', memory)
   const texts = new CompactTexts()
-  const reads = new FollowedReads(openFollowedDatabase(path, memory), state, texts)
+  const reads = new FollowedReads(database, state, texts)
   return new FollowedDocuments({ state, texts, reads }, schema)
 }
 

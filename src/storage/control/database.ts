@@ -179,8 +179,7 @@ export class ControlDatabase {
         'select version, checksum from control_migrations order by version',
       )
       recorded.forEach(({ version, checksum }, i) => {
-        const migration = MIGRATIONS[i]
-        if (migration?.version !== version || sha256Hex(migration.sql) !== checksum) {
+        if (!isKnownMigration(i, version, checksum)) {
           throw invalidRoot(`control.db has an unknown schema version ${version}`)
         }
       })
@@ -197,6 +196,12 @@ export class ControlDatabase {
       }
     })
   }
+}
+
+/** Returns whether the migration that was recorded at this place is that of this program. */
+export function isKnownMigration(place: number, version: number, checksum: string): boolean {
+  const migration = MIGRATIONS[place]
+  return migration?.version === version && sha256Hex(migration.sql) === checksum
 }
 
 /** Translates SQLite's result codes to PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE. */

@@ -1,0 +1,30 @@
+/**
+ * The one table of the doctor's checks. The report, and the reference of `svc docs doctor`, are
+ * made of it.
+ */
+import type { DoctorReport } from '../../wire/doctor/report.ts'
+import type { Check } from './check.ts'
+import { MACHINE_CHECKS } from './checks/machine-checks.ts'
+import { POSTGRES_CHECKS } from './checks/postgres-checks.ts'
+import { ROOT_CHECKS } from './checks/root-checks.ts'
+import { SETTINGS_CHECKS } from './checks/settings-checks.ts'
+import type { Readings } from './readings.ts'
+
+export interface CheckArea {
+  readonly title: string
+  readonly checks: readonly Check[]
+}
+
+export const AREAS: readonly CheckArea[] = [
+  { title: 'Settings, addresses and certificates', checks: SETTINGS_CHECKS },
+  { title: 'The machine', checks: MACHINE_CHECKS },
+  { title: 'PostgreSQL', checks: POSTGRES_CHECKS },
+  { title: 'The Product root', checks: ROOT_CHECKS },
+]
+
+export const CHECKS: readonly Check[] = AREAS.flatMap(({ checks }) => checks)
+
+/** Judges all readings, in the order of the table. */
+export function diagnose(readings: Readings): DoctorReport {
+  return { version: 1, checks: CHECKS.map((check) => check.judge(readings)) }
+}
