@@ -215,8 +215,9 @@ async function add(app: Application, number: number): Promise<void> {
 function listing(app: Application): Record<string, number> {
   const { productRoot } = app.installation
   const names = readdirSync(productRoot, { recursive: true, encoding: 'utf8' })
-    // SQLite rolls the transaction of a killed server on the lock back.
-    .filter((name) => !name.startsWith('lock.db'))
+    // SQLite rolls the transaction of a killed server on the lock back. Application processes that
+    // end after a killed server change the index of a log.
+    .filter((name) => !name.startsWith('lock.db') && !name.endsWith('-shm'))
     .sort()
   return Object.fromEntries(
     names.map((name) => {

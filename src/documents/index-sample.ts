@@ -21,7 +21,10 @@ export interface IndexSample {
   readonly defects: readonly { readonly index: string; readonly defect: string }[]
 }
 
-const TEXT_UNITS_MAX = 1024 * 1024
+/** A document of the largest size is decoded in about 10 ms. */
+const TEXT_UNITS_MAX = 256 * 1024
+/** Documents that are decoded or looked up between two pauses. */
+const STEP = 10
 const RANDOM_PLACES = 2
 
 /**
@@ -41,7 +44,8 @@ export async function sampleIndexes(
       const entries = await readSample(store, index, options)
       sampled += entries.length
       const defect =
-        wrongKey(index, entries) ?? (await missingEntry(store, index, indexes, entries, options))
+        (await wrongKey(index, entries, options)) ??
+        (await missingEntry(store, index, indexes, entries, options))
       if (defect !== null) defects.push(defect)
     } catch (error) {
       if (!isDamage(error)) throw error
@@ -106,11 +110,18 @@ function between(
   return low.slice(0, common) + String.fromCharCode(step) + binaryString(Uint8Array.from(rest))
 }
 
-function wrongKey(index: PhysicalIndex, entries: readonly KeyedDocument[]) {
-  const wrong = entries.find(({ key, document }) => storedKey(index, document) !== key)
-  if (wrong === undefined) return null
-  const defect = `the entry of ${wrong.document.id} does not have the values of the document`
-  return { index: nameOf(index), defect }
+async function wrongKey(
+  index: PhysicalIndex,
+  entries: readonly KeyedDocument[],
+  { pause }: IndexSampleOptions,
+) {
+  for (const [at, { key, document }] of entries.entries()) {
+    if (at % STEP === 0) await pause()
+    if (storedKey(index, document) === key) continue
+    const defect = `the entry of ${document.id} does not have the values of the document`
+    return { index: nameOf(index), defect }
+  }
+  return null
 }
 
 /** Looks for the documents of a sample in the other indexes of their table. */
@@ -124,7 +135,8 @@ async function missingEntry(
   // Every document is in the index of the order of creation.
   if (sampled.fields.length > 0) return null
   for (const index of indexes.filter(({ table }) => table === sampled.table)) {
-    for (const { document } of entries) {
+    for (const [at, { document }] of entries.entries()) {
+      if (at % STEP === 0) await pause()
       const key = storedKey(index, document)
       if (key === null) continue
       const { documents } = await store.range({
@@ -140,7 +152,6 @@ async function missingEntry(
         return { index: nameOf(sampled), defect: `${document.id} has no entry in ${nameOf(index)}` }
       }
     }
-    await pause()
   }
   return null
 }

@@ -17,7 +17,6 @@ import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { Listener } from '../settings/addresses.ts'
 import type { ServerSettings } from '../settings/settings.ts'
 import { writePublishedKeySet } from '../storage/control/published-keys.ts'
-import { ConcurrencyLimit } from '../system/concurrency.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
@@ -26,6 +25,7 @@ import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
 import { ApplicationProcesses } from './application-processes/application-processes.ts'
 import { revealAddress } from './blobs.ts'
+import { boundedRuns } from './doctor/runs.ts'
 import { environmentApp, type OpenEnvironment, openEnvironment } from './environments.ts'
 import type { ProcessEnvironment } from './io.ts'
 import { type ListenerApp, openListener, type Surface } from './listeners.ts'
@@ -205,8 +205,6 @@ async function openTraces(options: CompositionOptions): Promise<Traces | null> {
 }
 
 const MIB = 1024 * 1024
-/** @limit Doctor: runs of the doctor at the same time in one server */
-export const DOCTOR_RUNS_MAX = 1
 
 function transfersOf(
   { configuration, system }: CompositionOptions,
@@ -264,19 +262,17 @@ function doctorOf(
   { configuration, processEnvironment, system, metrics }: Running,
   { containment }: OpenEnvironment,
 ): EnvironmentApp['doctor'] {
-  const runs = new ConcurrencyLimit(DOCTOR_RUNS_MAX, 'PRODUCT_UNAVAILABLE')
-  return (headers) =>
-    runs.run(async () => {
-      const { runInside } = await import('./doctor/inside.ts')
-      return runInside({
-        settings: configuration,
-        environment: processEnvironment,
-        system,
-        containment: containment(),
-        droppedRecords: metrics.counters.logRecordsDropped.value,
-        headers,
-      })
+  return boundedRuns(async (headers) => {
+    const { runInside } = await import('./doctor/inside.ts')
+    return runInside({
+      settings: configuration,
+      environment: processEnvironment,
+      system,
+      containment: containment(),
+      droppedRecords: metrics.counters.logRecordsDropped.value,
+      headers,
     })
+  })
 }
 
 function applicationOf(

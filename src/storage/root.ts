@@ -170,7 +170,7 @@ export function readProductRoot(path: string): { descriptor: RootDescriptor; key
  * of them would be removed as unused. The caller opens control.db afterwards, since SQLite deletes
  * the log beside an empty file.
  */
-function requireControl(path: string): string | undefined {
+export function requireControl(path: string): string | undefined {
   const later = CREATED_LATER.find((name) => existsSync(join(path, name)))
   if (later !== undefined && isAbsentOrEmpty(join(path, CONTROL_FILE))) throw controlLost(later)
   return later

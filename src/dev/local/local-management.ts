@@ -117,5 +117,5 @@ function localActor(scope: {
 
 /** A development server has no settings of a server, and none of its databases. */
 async function noDoctor(): Promise<never> {
-  throw new Fault('PRODUCT_NOT_FOUND', { detail: 'svc dev has no doctor' })
+  throw new Fault('PLATFORM_NOT_FOUND', { detail: 'svc dev has no doctor' })
 }

@@ -19,7 +19,9 @@ interface Description {
 }
 
 export interface Check extends Description {
-  judge(readings: Readings): CheckResult
+  evaluate(readings: Readings): CheckResult
+  /** Returns a verdict with the description of this check. */
+  result(verdict: Verdict): CheckResult
 }
 
 /** A verdict of each status. */
@@ -34,7 +36,12 @@ export const failed = (seen: string, command?: string): Verdict => ({
   seen,
   command,
 })
-export const skipped = (seen: string): Verdict => ({ status: 'skipped', seen })
+/** The command is one that makes the check where it is not skipped. */
+export const skipped = (seen: string, command?: string): Verdict => ({
+  status: 'skipped',
+  seen,
+  command,
+})
 
 /**
  * Declares a check of one reading. A reading that failed fails the check, unless `unread` says what
@@ -43,25 +50,27 @@ export const skipped = (seen: string): Verdict => ({ status: 'skipped', seen })
 export function check<T>(
   spec: Description & {
     readonly reads: (readings: Readings) => Reading<T>
-    readonly judge: (value: T) => Verdict
+    readonly evaluate: (value: T) => Verdict
     readonly unread?: (reason: string) => Verdict
   },
 ): Check {
-  const { name, why, repair, reads, judge, unread = failed } = spec
+  const { name, why, repair, reads, evaluate, unread = failed } = spec
+  const result = ({ status, seen, command }: Verdict): CheckResult => {
+    const isRed = status === 'warning' || status === 'failed'
+    return { name, status, seen, why, command: command ?? (isRed ? repair : null) }
+  }
   return {
     name,
     why,
     repair,
-    judge(readings) {
+    result,
+    evaluate(readings) {
       const reading = reads(readings)
-      const { status, seen, command } =
-        'skipped' in reading
-          ? skipped(reading.skipped)
-          : 'failed' in reading
-            ? unread(reading.failed)
-            : judge(reading.value)
-      const isRed = status === 'warning' || status === 'failed'
-      return { name, status, seen, why, command: isRed ? (command ?? repair) : (command ?? null) }
+      if ('skipped' in reading) return result(skipped(reading.skipped, reading.command))
+      if ('value' in reading) return result(evaluate(reading.value))
+      const verdict = unread(reading.failed)
+      if (verdict.status !== 'failed') return result(verdict)
+      return result({ ...verdict, command: verdict.command ?? reading.command })
     },
   }
 }
@@ -78,6 +87,11 @@ export function listed(entries: readonly string[]): string {
   return others > 0 ? `${shown} and ${others} more` : shown
 }
 
+/** Formats a number with its noun. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? noun : plural}`
+}
+
 const MIB = 1024 * 1024
 
 export function mebibytes(bytes: number): string {
@@ -88,7 +102,7 @@ export function seconds(millis: number): string {
   return `${(millis / 1000).toFixed(1)} s`
 }
 
-/** Quotes a path for a shell. */
-export function shellPath(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+/** Quotes a path, a name or a statement for a shell. */
+export function shellQuoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -6,12 +6,15 @@ import { expect, test } from 'vitest'
 import { DoctorReport } from '../../wire/doctor/report.ts'
 import { doctorExit, doctorLines } from '../../wire/doctor/report-text.ts'
 import { read } from '../../wire/reading/read.ts'
-import { CHECKS, diagnose } from './checks.ts'
-import type { PostgresReading, Reading, Readings } from './readings.ts'
+import { SETTINGS_VALID } from './checks/settings-checks.ts'
+import { CHECKS, diagnose, diagnoseSettings } from './checks.ts'
+import { type PostgresReading, type Reading, type Readings, skip } from './readings.ts'
 
 type Values = { [N in keyof Readings]: Readings[N] extends Reading<infer T> ? T : never }
 
 const POSTGRES: PostgresReading = {
+  host: '127.0.0.1',
+  port: 5432,
   fsync: 'on',
   fullPageWrites: 'on',
   synchronousCommit: 'on',
@@ -36,7 +39,7 @@ const POSTGRES: PostgresReading = {
 }
 const SCHEMA = { version: 3, known: 3, defect: null }
 const PERMISSIONS = { directory: '/root', defects: [], looked: 10, isPartial: false }
-const SAMPLE = { checked: 2, bytes: 100, total: 2, damaged: [] }
+const SAMPLE = { checked: 2, bytes: 100, total: 2, isPartial: false, damaged: [] }
 const DISK = {
   path: '/srv/root',
   freeBytes: 40 * 2 ** 30,
@@ -57,7 +60,6 @@ const certificate = (setting: string) => ({
 })
 
 const HEALTHY: Values = {
-  configuration: null,
   settings: {
     unread: [],
     deprecated: [],
@@ -94,7 +96,7 @@ const HEALTHY: Values = {
   documentBinding: null,
   identityPepper: { changed: [], checked: 1 },
   subjectPeppers: { changed: [], checked: 2 },
-  owners: { owners: 1 },
+  owners: { owners: 1, isClaimed: true },
   managementListener: { address: '127.0.0.1:3220', state: 'free' },
   applicationListener: { address: '127.0.0.1:3221', state: 'serving' },
   publicUrl: { url: 'https://manage.example', status: 200, isThisProduct: true },
@@ -121,10 +123,10 @@ const HEALTHY: Values = {
     oldestPendingAuditMillis: 10,
     documentsSequence: 7,
   },
-  artifacts: { referenced: 2, missing: [], orphaned: 0 },
+  artifacts: { referenced: 2, missing: [], orphaned: 0, isPartial: false },
   artifactSample: SAMPLE,
   fileSample: SAMPLE,
-  storedFiles: { files: 2, isComplete: true, missing: [], orphaned: 0 },
+  storedFiles: { files: 2, isComplete: true, missing: [], orphaned: 0, isPartial: false },
   quarantined: [],
   temporary: { left: [] },
   documentFile: {
@@ -148,6 +150,7 @@ const HEALTHY: Values = {
     lost: 0,
     segments: 2,
     segmentsChecked: 2,
+    bytesChecked: 2 ** 20,
     damagedSegments: [],
     unarchivedMillis: 1_000,
     segmentMillisMax: 3_600_000,
@@ -191,7 +194,6 @@ const older = { schema: { version: 2, known: 3, defect: null } }
 
 /** Faults that fail a check, and those that warn. Each check is in one of the tables at least. */
 const FAILING: readonly (readonly [check: string, fault: Fault])[] = [
-  ['settings-valid', { configuration: 'SERVER_CONFIGURATION_INVALID: NAME: a rule' }],
   ['stores-of-root', { settings: { storeDefect: 'its documents are in PostgreSQL' } }],
   ['jwt-provider-keys', { settings: { jwtDefect: 'provider app: a key set' } }],
   ['state-directory', { stateDirectory: 'SERVER_STATE_DIRECTORY_INVALID' }],
@@ -318,6 +320,7 @@ const WARNING: readonly (readonly [check: string, fault: Fault])[] = [
     ]
   }),
   ['owner', { owners: { owners: 0 } }],
+  ['owner', { owners: { owners: 0, isClaimed: false } }],
   ['control-schema', { control: older }],
   ['audit-delivery', { controlContent: { oldestPendingAuditMillis: 7_200_000 } }],
   ['artifacts-orphaned', { artifacts: { orphaned: 1 } }],
@@ -370,9 +373,19 @@ test('each check has a fault, a name of its own and a reason', () => {
   const names = CHECKS.map(({ name }) => name)
   expect(new Set(names).size).toBe(names.length)
   expect(names.length).toBeGreaterThanOrEqual(40)
-  const red = new Set([...FAILING, ...WARNING].map(([name]) => name))
+  // The test of settings that cannot be read has the first one.
+  const red = new Set([SETTINGS_VALID, ...[...FAILING, ...WARNING].map(([name]) => name)])
   expect(names.filter((name) => !red.has(name))).toEqual([])
   for (const { why, repair } of CHECKS) expect(`${why}${repair}`).toMatch(/^[A-Z].*\S$/)
+})
+
+test('settings that cannot be read are one failure, and all other checks are skipped', () => {
+  const { checks } = diagnoseSettings('SERVER_CONFIGURATION_INVALID: NAME: a rule')
+  const [failure, ...others] = checks.toSorted((a, b) => a.status.localeCompare(b.status))
+  expect(failure).toMatchObject({ name: SETTINGS_VALID, status: 'failed' })
+  expect(failure!.seen).toContain('a rule')
+  expect(new Set(others.map(({ status }) => status))).toEqual(new Set(['skipped']))
+  expect(checks.map(({ name }) => name)).toEqual(CHECKS.map(({ name }) => name))
 })
 
 test('what cannot be read is skipped where another check reports it', () => {
@@ -380,8 +393,19 @@ test('what cannot be read is skipped where another check reports it', () => {
     Object.keys(HEALTHY).map((name) => [name, { skipped: 'not here' }]),
   ) as unknown as Readings
   const { checks } = diagnose(skipped)
-  expect(new Set(checks.map(({ status }) => status))).toEqual(new Set(['skipped']))
-  expect(checks.every(({ seen }) => seen === 'not here')).toBe(true)
+  const [valid, ...others] = checks
+  expect(valid).toMatchObject({ name: SETTINGS_VALID, status: 'ok' })
+  expect(new Set(others.map(({ status }) => status))).toEqual(new Set(['skipped']))
+  expect(others.every(({ seen }) => seen === 'not here')).toBe(true)
+})
+
+test('a reading that failed may have its own command', () => {
+  const identityVersion = { failed: 'host: nothing listens', command: 'pg_isready -h a -p 1' }
+  const { checks } = diagnose({ ...readingsOf(HEALTHY), identityVersion })
+  expect(checks.find(({ status }) => status === 'failed')).toMatchObject({
+    name: 'identity-database-version',
+    command: 'pg_isready -h a -p 1',
+  })
 })
 
 test('an origin that cannot be reached is skipped', () => {
@@ -390,6 +414,21 @@ test('an origin that cannot be reached is skipped', () => {
   expect(report.checks.find(({ name }) => name === 'tls-public-url')).toMatchObject({
     status: 'skipped',
   })
+})
+
+test('the text names skipped checks by their reason, with the command that makes them', () => {
+  const report = diagnose({
+    ...readingsOf(HEALTHY),
+    log: skip('a server has the root', 'svc doctor'),
+    sandbox: skip('no root'),
+  })
+  const lines = doctorLines(report, { styled: (_, text) => text, printable: (text) => text })
+  const at = lines.indexOf('skipped  5 checks: a server has the root: svc doctor')
+  expect(lines[at + 1]).toBe(
+    '         log-integrity, log-schema, log-loss, log-archive, log-archive-age',
+  )
+  expect(lines).toContain('skipped  1 check: no root')
+  expect(lines.filter((line) => line.startsWith('skipped'))).toHaveLength(2)
 })
 
 test('the text has failures last, with the reason and the repair, and escapes what it saw', () => {

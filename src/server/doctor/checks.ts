@@ -3,11 +3,11 @@
  * made of it.
  */
 import type { DoctorReport } from '../../wire/doctor/report.ts'
-import type { Check } from './check.ts'
+import { type Check, failed, skipped } from './check.ts'
 import { MACHINE_CHECKS } from './checks/machine-checks.ts'
 import { POSTGRES_CHECKS } from './checks/postgres-checks.ts'
 import { ROOT_CHECKS } from './checks/root-checks.ts'
-import { SETTINGS_CHECKS } from './checks/settings-checks.ts'
+import { SETTINGS_CHECKS, SETTINGS_VALID } from './checks/settings-checks.ts'
 import type { Readings } from './readings.ts'
 
 export interface CheckArea {
@@ -24,7 +24,14 @@ export const AREAS: readonly CheckArea[] = [
 
 export const CHECKS: readonly Check[] = AREAS.flatMap(({ checks }) => checks)
 
-/** Judges all readings, in the order of the table. */
+/** Evaluates all readings, in the order of the table. */
 export function diagnose(readings: Readings): DoctorReport {
-  return { version: 1, checks: CHECKS.map((check) => check.judge(readings)) }
+  return { version: 1, checks: CHECKS.map((check) => check.evaluate(readings)) }
+}
+
+/** Reports settings that cannot be read: without them not even the root can be found. */
+export function diagnoseSettings(reason: string): DoctorReport {
+  const other = skipped('the settings cannot be read')
+  const verdictOn = ({ name }: Check) => (name === SETTINGS_VALID ? failed(reason) : other)
+  return { version: 1, checks: CHECKS.map((check) => check.result(verdictOn(check))) }
 }

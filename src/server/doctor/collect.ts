@@ -34,7 +34,6 @@ export async function collect(options: CollectOptions): Promise<Readings> {
     const elapsedMillis = system.monotonicMillis() - begun.monotonic
     const driftMillis = system.nowMillis() - begun.wall - elapsedMillis
     return {
-      configuration: { value: null },
       ...machine,
       ...identity,
       ...ofDocuments,

@@ -7,6 +7,7 @@ import type { ProcessEnvironment } from '../io.ts'
 import { FORWARDED } from '../peer-addresses.ts'
 import { diagnose } from './checks.ts'
 import { collect } from './collect.ts'
+import { type Readings, skip } from './readings.ts'
 
 export interface InsideOptions {
   readonly settings: ServerSettings
@@ -22,17 +23,11 @@ export interface InsideOptions {
 export async function runInside(options: InsideOptions): Promise<DoctorReport> {
   const { settings, environment, system, containment, droppedRecords, headers } = options
   const forwarded = headers.get(FORWARDED)
-  const sandbox = {
-    level: containment ?? 'none',
-    isRequired: settings.sandbox === 'required',
-    detail: '',
-  } as const
   const readings = await collect({
     settings,
     environment,
     system,
     inside: {
-      sandbox,
       droppedRecords,
       forwarded: {
         tlsTerminated: settings.management.tlsTerminated,
@@ -40,7 +35,12 @@ export async function runInside(options: InsideOptions): Promise<DoctorReport> {
         hops: forwarded === null ? 0 : forwarded.split(',').length,
       },
     },
-    readSandbox: async () => sandbox,
+    readSandbox: async () => sandboxOf(containment, settings.sandbox === 'required'),
   })
   return diagnose(readings)
+}
+
+function sandboxOf(level: ContainmentLevel | null, isRequired: boolean): Readings['sandbox'] {
+  if (level === null) return skip('no runner has started yet')
+  return { value: { level, isRequired, detail: '' } }
 }

@@ -7,13 +7,14 @@ import { printable } from '../../client/visible-text.ts'
 import { isFault } from '../../errors/fault.ts'
 import { parseSettings, type ServerSettings } from '../../settings/settings.ts'
 import { realSystem } from '../../system/system.ts'
+import type { DoctorReport } from '../../wire/doctor/report.ts'
 import { doctorExit, doctorLines } from '../../wire/doctor/report-text.ts'
 import { JSON_OUTPUT } from '../arguments.ts'
 import type { ProcessEnvironment, ServerIo } from '../io.ts'
-import { diagnose } from './checks.ts'
-import { reasonOf } from './collect/reading-of.ts'
+import { diagnose, diagnoseSettings } from './checks.ts'
+import { readingOf, reasonOf } from './collect/reading-of.ts'
 import { collect } from './collect.ts'
-import { type Readings, skip } from './readings.ts'
+import { skip } from './readings.ts'
 
 /** Returns 0 unless a check failed. */
 export async function run(
@@ -21,7 +22,7 @@ export async function run(
   io: ServerIo,
   args: readonly string[],
 ): Promise<number> {
-  const report = diagnose(await readAll(environment))
+  const report = await examine(environment)
   if (args.includes(JSON_OUTPUT)) {
     io.out(`${JSON.stringify(report, null, 2)}\n`)
   } else {
@@ -31,29 +32,25 @@ export async function run(
   return doctorExit(report)
 }
 
-async function readAll(environment: ProcessEnvironment): Promise<Readings> {
+async function examine(environment: ProcessEnvironment): Promise<DoctorReport> {
   let settings: ServerSettings
   try {
     settings = parseSettings(environment, 'doctor')
   } catch (error) {
     if (!isFault(error)) throw error
-    return withoutSettings(reasonOf(error))
+    return diagnoseSettings(reasonOf(error))
   }
   const system = realSystem()
   const { readSandbox } = await import('./collect/sandbox.ts')
-  return collect({
+  const readings = await collect({
     settings,
     environment,
     system,
     inside: null,
-    readSandbox: () => readSandbox(settings, system),
+    readSandbox: async () =>
+      settings.product === null
+        ? skip('no Product root is configured')
+        : readingOf(() => readSandbox(settings, system)),
   })
-}
-
-/** Skips all but the settings: without them not even the place of the root is known. */
-function withoutSettings(reason: string): Readings {
-  const none = skip('the settings cannot be read')
-  return new Proxy({ configuration: { failed: reason } } as unknown as Readings, {
-    get: (readings, name) => (name in readings ? readings[name as keyof Readings] : none),
-  })
+  return diagnose(readings)
 }

@@ -1,13 +1,16 @@
 /**
- * The readings that the checks of the doctor judge: of the machine, the databases and the Product
- * root. They are plain data, so that a test can give any of them. No reading holds a secret.
+ * The readings that the checks of the doctor evaluate: of the machine, the databases and the
+ * Product root. They are plain data, so that a test can give any of them, and hold no secret.
  */
 
-/** A reading that could be made; one that does not apply; or one that failed, with the reason. */
+/**
+ * A reading that could be made; one that was not, with the reason and a command that makes it; or
+ * one that failed, with the reason and a command that repairs it.
+ */
 export type Reading<T> =
   | { readonly value: T }
-  | { readonly skipped: string }
-  | { readonly failed: string }
+  | { readonly skipped: string; readonly command?: string | undefined }
+  | { readonly failed: string; readonly command?: string | undefined }
 
 export interface SettingsReading {
   readonly unread: readonly string[]
@@ -103,6 +106,8 @@ export interface SchemaReading {
 }
 
 export interface PostgresReading {
+  readonly host: string
+  readonly port: number
   readonly fsync: string
   readonly fullPageWrites: string
   readonly synchronousCommit: string
@@ -146,12 +151,14 @@ export interface PeppersReading {
 
 export interface OwnersReading {
   readonly owners: number
+  /** True once the first-owner code was used. */
+  readonly isClaimed: boolean
 }
 
 export interface ListenerReading {
   readonly address: string
-  /** `free` and `taken` by another program; `serving` where a server answers its probe. */
-  readonly state: 'free' | 'serving' | 'taken' | 'denied'
+  /** `serving` and `silent` where a server runs; the others are those of an attempt to listen. */
+  readonly state: 'free' | 'serving' | 'silent' | 'taken' | 'denied'
 }
 
 export interface PublicUrlReading {
@@ -215,7 +222,10 @@ export interface ControlContentReading {
 export interface ArtifactsReading {
   readonly referenced: number
   readonly missing: readonly string[]
+  /** Files older than an hour that no Release has, among those that were listed. */
   readonly orphaned: number
+  /** True if there are more files than were listed. */
+  readonly isPartial: boolean
 }
 
 /** A bounded sample of content-addressed files. */
@@ -223,6 +233,8 @@ export interface SampleReading {
   readonly checked: number
   readonly bytes: number
   readonly total: number
+  /** True if there are more files than were listed, of which the sample is. */
+  readonly isPartial: boolean
   readonly damaged: readonly string[]
 }
 
@@ -232,8 +244,10 @@ export interface StoredFilesReading {
   readonly isComplete: boolean
   /** SHA-256 of contents that are missing or of another length. */
   readonly missing: readonly string[]
-  /** Contents that no file has; null unless all metadata was read. */
+  /** Contents older than an hour that no file has; null unless all metadata was read. */
   readonly orphaned: number | null
+  /** True if there are more contents than were listed. */
+  readonly isPartial: boolean
 }
 
 export interface TemporaryReading {
@@ -271,7 +285,9 @@ export interface LogReading {
   /** Records that were dropped, or lost by a kill, and that no record reports yet. */
   readonly lost: number
   readonly segments: number
+  /** The newest segments, whose bytes were read. */
   readonly segmentsChecked: number
+  readonly bytesChecked: number
   readonly damagedSegments: readonly string[]
   /** Milliseconds since the oldest record that is in no segment was written; null for none. */
   readonly unarchivedMillis: number | null
@@ -279,8 +295,6 @@ export interface LogReading {
 }
 
 export interface Readings {
-  /** Fails if the settings cannot be read. */
-  readonly configuration: Reading<null>
   readonly settings: Reading<SettingsReading>
   readonly stateDirectory: Reading<null>
   readonly clock: Reading<ClockReading>
@@ -328,7 +342,7 @@ export interface Readings {
   readonly log: Reading<LogReading>
 }
 
-/** A reading of what does not apply. */
-export function skip(reason: string): { readonly skipped: string } {
-  return { skipped: reason }
+/** A reading that was not made; `command` makes it. */
+export function skip(reason: string, command?: string) {
+  return { skipped: reason, command } as const
 }

@@ -1,9 +1,6 @@
 /** Reads of the log and its archive for the doctor: they change neither. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { sha256 } from '../../system/digests.ts'
 import { inspectDatabase, integrityOf } from '../../system/inspected-databases.ts'
-import { DirectorySegments } from './log-segments.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { lostSince, UnwrittenFile } from './unwritten-file.ts'
 
@@ -17,25 +14,30 @@ export interface LogInspection {
   }
   /** Records that were lost and that no record reports yet. */
   readonly lost: number
-  readonly segments: number
-  readonly segmentsChecked: number
-  /** Names of segments that are missing, altered or known to be damaged. */
-  readonly damagedSegments: readonly string[]
+  /** The segments that retention has not removed, the newest first. */
+  readonly segments: readonly SegmentState[]
   /** Time of the oldest record that is in no segment, and of the newest record; null for none. */
   readonly unarchivedAtMicros: number | null
   readonly newestAtMicros: number | null
 }
 
+export interface SegmentState {
+  readonly name: string
+  readonly bytes: number
+  /** SHA-256 in hex. */
+  readonly digest: string
+  /** False if the server has found it missing or altered. */
+  readonly isVerified: boolean
+  /** True if its file is in the root, false if it is in an S3-compatible store. */
+  readonly isHere: boolean
+}
+
 export interface LogInspectionOptions {
   readonly path: string
   readonly unwrittenPath: string
-  /** Directory of the segments. */
-  readonly directory: string
   /** True while a server writes the log: records in its queue are not lost. */
   readonly isRunning: boolean
   readonly integrityBytesMax: number
-  /** Segments, the newest ones, whose bytes are read. All others are compared by their length. */
-  readonly segmentsReadMax: number
 }
 
 interface SegmentRow {
@@ -70,8 +72,13 @@ export function inspectLog(options: LogInspectionOptions): LogInspection {
     return {
       ...base,
       lost: options.isRunning ? 0 : lostRecords(options.unwrittenPath, newest),
-      segments: segments.length,
-      ...checkSegments(segments, options),
+      segments: segments.map(({ name, bytes, digest, verified_at, place }) => ({
+        name,
+        bytes,
+        digest: Buffer.from(digest).toString('hex'),
+        isVerified: verified_at !== null,
+        isHere: place === 'root',
+      })),
       unarchivedAtMicros: one(
         `select at as value from log_records
           where sequence > (select coalesce(max(last), 0) from log_segments)
@@ -84,36 +91,13 @@ export function inspectLog(options: LogInspectionOptions): LogInspection {
 
 const NOTHING = {
   lost: 0,
-  segments: 0,
-  segmentsChecked: 0,
-  damagedSegments: [],
+  segments: [],
   unarchivedAtMicros: null,
   newestAtMicros: null,
 }
 
-function checkSegments(
-  segments: readonly SegmentRow[],
-  { directory, segmentsReadMax }: LogInspectionOptions,
-) {
-  const damagedSegments: string[] = []
-  let segmentsChecked = 0
-  const files = existsSync(directory) ? new DirectorySegments(directory) : null
-  for (const { name, bytes, digest, verified_at, place } of segments) {
-    const isRead = place === 'root' && segmentsChecked < segmentsReadMax
-    if (isRead) segmentsChecked += 1
-    const isThere = place !== 'root' || files?.size(name) === bytes
-    const isWhole = !isRead || sameDigest(files?.get(name) ?? null, digest)
-    if (!isThere || !isWhole || verified_at === null) damagedSegments.push(name)
-  }
-  return { segmentsChecked, damagedSegments }
-}
-
-function sameDigest(bytes: Uint8Array | null, digest: Uint8Array): boolean {
-  return bytes !== null && Buffer.from(digest).equals(sha256(bytes))
-}
-
 function lostRecords(path: string, newest: number): number {
-  if (!existsSync(join(path))) return 0
+  if (!existsSync(path)) return 0
   const file = new UnwrittenFile(path)
   try {
     const { lost } = lostSince(file.read(), newest)

@@ -17,14 +17,23 @@ export const doctorCommand = requestCommand({
   name: 'doctor',
   summary: 'Let the server check its settings, machine, databases and files',
   details: [
-    'Each check says what it saw; a failure also why it matters and what repairs it. The exit code',
-    'is 4 if a check failed. Needs environments:manage; one run at a time. A server that does not',
-    'run is checked on its machine by `svc-server doctor`.',
+    'Each check says what it saw; a failure also why it matters and what repairs it. The exit',
+    'code is 0 also with warnings, and 4 if a check failed. Needs environments:manage; one run at',
+    'a time. `svc-server doctor`, on the machine of the server, checks one that does not run. Only',
+    'there, with the server stopped, control-integrity, document-file-integrity and log-integrity',
+    'read files over 4 MiB, and the sandbox tries the known escapes.',
   ],
   options: REMOTE,
   examples: ['svc doctor', 'svc doctor --json'],
   progress: 'waiting for the checks of the server',
   request: (remote) => remote.call(runDoctor),
+  explains: {
+    PLATFORM_NOT_FOUND: {
+      detail: 'This server has no doctor: it is older than this svc, or is `svc dev`.',
+      next: 'Update the server, or run the new `svc-server doctor` on its machine.',
+    },
+    PRODUCT_UNAVAILABLE: { next: 'Another run may be under way: wait, then repeat the command.' },
+  },
   exit: doctorExit,
   lines: (report, { output }) =>
     doctorLines(report, {

@@ -1,13 +1,14 @@
 /** Checks of the machine: clocks, disks, limits, memory, processors and the sandbox. */
 import {
   check,
+  counted,
   failed,
   listed,
   mebibytes,
   notRead,
   ok,
   seconds,
-  shellPath,
+  shellQuoted,
   type Verdict,
   warning,
 } from '../check.ts'
@@ -42,7 +43,7 @@ export const MACHINE_CHECKS = [
       'starts and removes what is not due.',
     repair: 'timedatectl status',
     reads: ({ clock }) => clock,
-    judge: ({ driftMillis, elapsedMillis }) => {
+    evaluate: ({ driftMillis, elapsedMillis }) => {
       const drift = Math.abs(driftMillis)
       const seen =
         `wall and monotonic clock differ by ${Math.round(drift)} ms in ` +
@@ -58,7 +59,7 @@ export const MACHINE_CHECKS = [
     repair: 'timedatectl set-ntp true',
     reads: ({ recordTimes }) => recordTimes,
     unread: notRead,
-    judge: ({ aheadMillis }) =>
+    evaluate: ({ aheadMillis }) =>
       aheadMillis > AHEAD_MILLIS
         ? failed(`the newest record is ${seconds(aheadMillis)} ahead of the clock`)
         : ok('no stored record is ahead of the clock'),
@@ -68,11 +69,11 @@ export const MACHINE_CHECKS = [
     why: 'On a full disk Mutations, uploads and changes are 503.',
     repair: 'df -h DIRECTORY',
     reads: ({ disks }) => disks,
-    judge: (disks) =>
+    evaluate: (disks) =>
       worst(disks, (disk) => {
         const { path, freeBytes, totalBytes, floorBytes } = disk
         const seen = `${path}: ${mebibytes(freeBytes)} of ${mebibytes(totalBytes)} are free`
-        const command = `df -h ${shellPath(path)}`
+        const command = `df -h ${shellQuoted(path)}`
         if (freeBytes <= Math.max(floorBytes, FREE_BYTES_MIN)) return failed(seen, command)
         const good = Math.max(2 * floorBytes, FREE_BYTES_GOOD)
         const isTight = freeBytes < good || freeBytes < totalBytes * FREE_SHARE_GOOD
@@ -84,11 +85,11 @@ export const MACHINE_CHECKS = [
     why: 'Without free inodes no file can be created, although bytes are free.',
     repair: 'df -i DIRECTORY',
     reads: ({ disks }) => disks,
-    judge: (disks) =>
+    evaluate: (disks) =>
       worst(disks, ({ path, freeInodes, totalInodes }) => {
         if (totalInodes === 0) return ok(`${path}: not counted by the file system`)
         const seen = `${path}: ${freeInodes} of ${totalInodes} inodes are free`
-        const command = `df -i ${shellPath(path)}`
+        const command = `df -i ${shellQuoted(path)}`
         if (freeInodes < INODES_MIN) return failed(seen, command)
         return freeInodes < totalInodes * INODES_SHARE_GOOD ? warning(seen, command) : ok(seen)
       }),
@@ -98,13 +99,13 @@ export const MACHINE_CHECKS = [
     why:
       'Nothing can be stored; a file system that became read-only usually has errors of its ' +
       'disk.',
-    repair: 'mount -o remount,rw DIRECTORY',
+    repair: 'findmnt -T DIRECTORY',
     reads: ({ disks }) => disks,
-    judge: (disks) =>
+    evaluate: (disks) =>
       worst(disks, ({ path, isWritable }) =>
         isWritable
           ? ok(`${path} can be written`)
-          : failed(`${path} cannot be written`, `findmnt -T ${shellPath(path)}`),
+          : failed(`${path} cannot be written`, `findmnt -T ${shellQuoted(path)}`),
       ),
   }),
   check({
@@ -114,10 +115,10 @@ export const MACHINE_CHECKS = [
       'system in memory and the layer of a container lose everything with their end.',
     repair: 'findmnt -T DIRECTORY',
     reads: ({ disks }) => disks,
-    judge: (disks) =>
+    evaluate: (disks) =>
       worst(disks, ({ path, kind }) => {
         const seen = `${path}: ${kind}`
-        const command = `findmnt -T ${shellPath(path)}`
+        const command = `findmnt -T ${shellQuoted(path)}`
         if (VOLATILE.includes(kind)) return failed(`${seen}, which is in memory`, command)
         if (REMOTE.some((name) => kind.startsWith(name))) {
           return failed(`${seen}, which is not a local disk`, command)
@@ -133,13 +134,13 @@ export const MACHINE_CHECKS = [
       'files damaged.',
     repair: 'findmnt -no OPTIONS -T DIRECTORY',
     reads: ({ disks }) => disks,
-    judge: (disks) =>
+    evaluate: (disks) =>
       worst(disks, ({ path, weakOptions }) =>
         weakOptions.length === 0
           ? ok(`${path}: no option weakens syncs`)
           : failed(
               `${path}: ${weakOptions.join(', ')}`,
-              `findmnt -no OPTIONS -T ${shellPath(path)}`,
+              `findmnt -no OPTIONS -T ${shellQuoted(path)}`,
             ),
       ),
   }),
@@ -150,9 +151,9 @@ export const MACHINE_CHECKS = [
       'shows one that does not wait; that a slow one waits, only a power failure proves.',
     repair: `${FIO} --directory=DIRECTORY`,
     reads: ({ sync }) => sync,
-    judge: ({ path, medianMicros, slowestMicros }) => {
-      const seen = `a page takes ${millis(medianMicros)}, at most ${millis(slowestMicros)}`
-      const command = `${FIO} --directory=${shellPath(path)}`
+    evaluate: ({ path, medianMicros, slowestMicros }) => {
+      const seen = `a page is synced in ${millis(medianMicros)}, at most ${millis(slowestMicros)}`
+      const command = `${FIO} --directory=${shellQuoted(path)}`
       if (medianMicros < SYNC_MICROS_MIN) {
         return failed(`${seen}: faster than any disk`, command)
       }
@@ -169,7 +170,7 @@ export const MACHINE_CHECKS = [
     repair: 'unset LD_PRELOAD',
     reads: ({ sync }) => sync,
     unread: notRead,
-    judge: ({ preloaded }) =>
+    evaluate: ({ preloaded }) =>
       preloaded.length === 0
         ? ok('no library that ignores fsync is loaded')
         : failed(`loaded: ${listed(preloaded)}`),
@@ -179,13 +180,14 @@ export const MACHINE_CHECKS = [
     why:
       'Each connection and each open file takes a descriptor; without one, connections are ' +
       'refused and stores fail.',
-    repair: 'systemctl edit svc-server (LimitNOFILE=65536)',
+    repair: 'ulimit -n NUMBER',
     reads: (readings) => readings.process,
-    judge: ({ descriptors, descriptorsWanted }) => {
+    evaluate: ({ descriptors, descriptorsWanted }) => {
       if (descriptors === null) return ok('no limit')
-      const seen = `${descriptors} may be open, and the settings allow for ${descriptorsWanted}`
-      if (descriptors < DESCRIPTORS_MIN) return failed(seen)
-      return descriptors < descriptorsWanted ? warning(seen) : ok(seen)
+      const seen = `the limit is ${descriptors}, and the settings allow for ${descriptorsWanted}`
+      const command = `ulimit -n ${Math.max(DESCRIPTORS_USUAL, descriptorsWanted)}`
+      if (descriptors < DESCRIPTORS_MIN) return failed(seen, command)
+      return descriptors < descriptorsWanted ? warning(seen, command) : ok(seen)
     },
   }),
   check({
@@ -193,33 +195,33 @@ export const MACHINE_CHECKS = [
     why:
       'Functions run in processes of their own; at the limit no runner starts, and calls are ' +
       '503.',
-    repair: 'systemctl edit svc-server (LimitNPROC=infinity, TasksMax=infinity)',
+    repair: 'ulimit -u unlimited; systemctl set-property svc-server TasksMax=infinity',
     reads: (readings) => readings.process,
-    judge: ({ processes, processesWanted }) => {
+    evaluate: ({ processes, processesWanted }) => {
       if (processes === null) return ok('no limit')
-      const seen = `${processes} processes may run, and ${processesWanted} may be needed`
+      const seen = `the limit is ${processes}, and up to ${processesWanted} may be needed`
       return processes < processesWanted ? warning(seen) : ok(seen)
     },
   }),
   check({
     name: 'user',
-    why: 'A fault in a server of the superuser reaches every file of the machine.',
-    repair: 'systemctl edit svc-server (User=svc)',
+    why: 'A fault in a server that runs as root reaches every file of the machine.',
+    repair: 'sudo -u svc svc-server serve',
     reads: (readings) => readings.process,
-    judge: ({ runsAsRoot }) =>
-      runsAsRoot ? warning('this process belongs to the superuser') : ok('not the superuser'),
+    evaluate: ({ runsAsRoot }) =>
+      runsAsRoot ? warning('this process runs as root') : ok('it does not run as root'),
   }),
   check({
     name: 'executable',
     why: 'A user who can replace the executable gets all secrets of the server at its next start.',
     repair: 'chmod go-w FILE',
     reads: (readings) => readings.process,
-    judge: ({ exposedExecutable }) =>
+    evaluate: ({ exposedExecutable }) =>
       exposedExecutable === null
         ? ok('other users cannot write it')
         : failed(
             `other users can write ${exposedExecutable}`,
-            `chmod go-w ${shellPath(exposedExecutable)}`,
+            `chmod go-w ${shellQuoted(exposedExecutable)}`,
           ),
   }),
   check({
@@ -229,7 +231,7 @@ export const MACHINE_CHECKS = [
       'group the kernel kills processes.',
     repair: 'systemctl set-property svc-server MemoryMax=SIZE',
     reads: ({ memory }) => memory,
-    judge: ({ groupBytes, targetBytes }) => {
+    evaluate: ({ groupBytes, targetBytes }) => {
       if (groupBytes === null) return ok('the control group has no limit')
       const seen = `limit ${mebibytes(groupBytes)}, target ${mebibytes(targetBytes)}`
       const wanted = Math.ceil((2 * targetBytes) / MIB)
@@ -241,13 +243,13 @@ export const MACHINE_CHECKS = [
   check({
     name: 'memory-target',
     why: 'A target that the machine cannot give makes it swap, and every call slow.',
-    repair: 'SERVICE_MEMORY_TARGET=MIB',
+    repair: 'export SERVICE_MEMORY_TARGET=MIB',
     reads: ({ memory }) => memory,
-    judge: ({ targetBytes, machineBytes }) => {
+    evaluate: ({ targetBytes, machineBytes }) => {
       const seen = `target ${mebibytes(targetBytes)} of ${mebibytes(machineBytes)}`
       const half = Math.floor(machineBytes / 2 / MIB)
       return targetBytes > machineBytes * TARGET_SHARE_MAX
-        ? warning(seen, `SERVICE_MEMORY_TARGET=${half}`)
+        ? warning(seen, `export SERVICE_MEMORY_TARGET=${half}`)
         : ok(seen)
     },
   }),
@@ -258,21 +260,25 @@ export const MACHINE_CHECKS = [
       'were lost or repeated.',
     repair: 'journalctl -k --grep=oom-kill',
     reads: ({ memory }) => memory,
-    judge: ({ kills }) =>
-      kills === 0 ? ok('none') : warning(`${kills} since the control group was made`),
+    evaluate: ({ kills }) =>
+      kills === 0
+        ? ok('no process was killed')
+        : warning(`${kills} since the control group was made`),
   }),
   check({
     name: 'processors',
     why: 'Processes beyond the processors wait for each other, and calls take longer.',
-    repair: 'SERVICE_APPLICATION_PROCESSES=NUMBER',
+    repair: 'export SERVICE_APPLICATION_PROCESSES=NUMBER',
     reads: (readings) => readings.processors,
-    judge: ({ available, quota, applicationProcesses }) => {
+    evaluate: ({ available, quota, applicationProcesses }) => {
       const usable = Math.min(available, quota ?? available)
-      const seen = `${usable} processors, ${applicationProcesses} application processes`
+      const seen =
+        `${counted(usable, 'processor')}, ` +
+        counted(applicationProcesses, 'application process', 'application processes')
       if (usable < 1) return warning(`${seen}: less than one processor`)
       const half = Math.max(1, Math.floor(usable / 2))
       return applicationProcesses > Math.max(1, usable)
-        ? warning(seen, `SERVICE_APPLICATION_PROCESSES=${half}`)
+        ? warning(seen, `export SERVICE_APPLICATION_PROCESSES=${half}`)
         : ok(seen)
     },
   }),
@@ -283,7 +289,7 @@ export const MACHINE_CHECKS = [
       'network.',
     repair: 'svc docs security',
     reads: ({ sandbox }) => sandbox,
-    judge: ({ level, isRequired, detail }) => {
+    evaluate: ({ level, isRequired, detail }) => {
       if (level === 'full') return ok('every layer holds the known escapes')
       const seen = detail === '' ? `containment is ${level}` : `containment is ${level}: ${detail}`
       return isRequired ? failed(seen) : warning(seen)
@@ -296,7 +302,7 @@ export const MACHINE_CHECKS = [
       'and a writer reset the log at the same time. On macOS the library of the system is used.',
     repair: 'softwareupdate --install --recommended',
     reads: ({ sqliteVersion }) => sqliteVersion,
-    judge: (version) =>
+    evaluate: (version) =>
       isAtLeast(version, SQLITE_MIN)
         ? ok(version)
         : failed(`${version} is older than ${SQLITE_MIN.join('.')}`),
@@ -304,6 +310,8 @@ export const MACHINE_CHECKS = [
 ] as const
 
 const DESCRIPTORS_MIN = 256
+/** The limit of the service in dist-config/svc-server.service. */
+const DESCRIPTORS_USUAL = 65_536
 const TARGET_SHARE_MAX = 0.75
 const SQLITE_MIN = [3, 51, 3] as const
 
@@ -316,8 +324,8 @@ function isAtLeast(version: string, [major, minor, patch]: typeof SQLITE_MIN): b
 const RANKS = ['ok', 'skipped', 'warning', 'failed'] as const
 
 /** Returns the worst verdict, or all that was seen if every disk is in order. */
-function worst(disks: readonly DiskReading[], judge: (disk: DiskReading) => Verdict): Verdict {
-  const verdicts = disks.map(judge)
+function worst(disks: readonly DiskReading[], evaluate: (disk: DiskReading) => Verdict): Verdict {
+  const verdicts = disks.map(evaluate)
   const rank = ({ status }: Verdict): number => RANKS.indexOf(status)
   const last = verdicts.toSorted((a, b) => rank(b) - rank(a))[0]
   if (last !== undefined && last.status !== 'ok') return last

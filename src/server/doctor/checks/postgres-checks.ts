@@ -1,5 +1,16 @@
 /** Checks of the PostgreSQL databases, the same for identity and for documents. */
-import { check, failed, listed, notRead, ok, seconds, skipped, warning } from '../check.ts'
+import {
+  check,
+  counted,
+  failed,
+  listed,
+  notRead,
+  ok,
+  seconds,
+  shellQuoted,
+  skipped,
+  warning,
+} from '../check.ts'
 import type {
   PeppersReading,
   PostgresReading,
@@ -16,6 +27,11 @@ const CLOCK_MILLIS_MAX = 60_000
 const AGE_GOOD = 1_000_000_000
 const AGE_MAX = 2_000_000_000
 const TRANSACTION_SECONDS_GOOD = 3_600
+
+const PRIMARY = 'select sender_host, sender_port from pg_stat_wal_receiver'
+const OPEN_TRANSACTIONS =
+  'select pid, usename, xact_start from pg_stat_activity where xact_start is not null'
+const IDLE_SLOTS = 'select slot_name from pg_replication_slots where not active'
 
 interface Of {
   readonly label: 'identity' | 'documents'
@@ -48,31 +64,35 @@ export const POSTGRES_CHECKS = [
     why:
       'The database belongs to another Environment, or is not the one of this root: the server ' +
       'does not start on it.',
-    repair: 'svc-server check',
+    repair: 'svc docs backup',
     reads: ({ documentBinding }) => documentBinding,
     unread: failed,
-    judge: () => ok('the database is that of this root'),
+    evaluate: () => ok('the database is that of this root'),
   }),
   pepper('identity-pepper', ({ identityPepper }) => identityPepper, {
     why:
       'With another pepper no session and no invitation is valid, and the server does not ' +
       'start.',
-    repair: 'svc docs operators',
+    repair: 'svc docs backup',
   }),
   pepper('subject-peppers', ({ subjectPeppers }) => subjectPeppers, {
     why: 'With another subject pepper no identity link resolves, and the server does not start.',
-    repair: 'svc docs operators',
+    repair: 'svc docs backup',
   }),
   check({
     name: 'owner',
     why:
-      'Nobody can manage the installation before the first-owner code was used, or once every ' +
+      'Nobody can manage the installation before the first-owner code is used, or once every ' +
       'owner is disabled.',
     repair: 'svc-server recover-owner',
     reads: ({ owners }) => owners,
     unread: notRead,
-    judge: ({ owners }) =>
-      owners > 0 ? ok(`${owners} enabled owners`) : warning('there is no enabled owner'),
+    evaluate: ({ owners, isClaimed }) => {
+      if (owners > 0) return ok(counted(owners, 'enabled owner'))
+      return isClaimed
+        ? warning('there is no enabled owner')
+        : warning('the first-owner code was not used yet', 'svc login --url URL --code-env VAR')
+    },
   }),
 ]
 
@@ -86,11 +106,11 @@ function pepper(
     ...texts,
     reads,
     unread: notRead,
-    judge: ({ changed, checked }) => {
+    evaluate: ({ changed, checked }) => {
       if (changed.length > 0) return failed(`another pepper than recorded: ${listed(changed)}`)
       return checked === 0
-        ? skipped('none is recorded yet')
-        : ok(`${checked} check values are those that the database records`)
+        ? skipped('the database records none yet')
+        : ok(`${counted(checked, 'pepper')} as the database records`)
     },
   })
 }
@@ -105,26 +125,26 @@ function naming({ label }: Of): (topic: string) => string {
 
 /** Checks of what PostgreSQL is and is set to. */
 function settingChecks(of: Of) {
-  const { variable, version, database } = of
+  const { version, database } = of
   const named = naming(of)
   return [
     check({
       name: named('version'),
       why: 'The server does not start without PostgreSQL 16 or newer that it can reach.',
-      repair: `psql "$${variable}"`,
+      repair: 'pg_isready -h HOST -p PORT',
       reads: version,
-      judge: ({ number, text }) =>
+      evaluate: ({ number, text }) =>
         number < VERSION_MIN
-          ? failed(`PostgreSQL ${text} is older than 16`)
+          ? failed(`PostgreSQL ${text} is older than 16`, 'pg_upgrade --help')
           : ok(`PostgreSQL ${text}`),
     }),
     check({
       name: named('durability'),
       why: 'PostgreSQL confirms commits that a crash loses; the server does not start with it.',
-      repair: 'psql -c "alter system reset fsync"',
+      repair: psql('alter system reset NAME', 'select pg_reload_conf()'),
       reads: database,
       unread: notRead,
-      judge: ({ fsync, fullPageWrites, synchronousCommit }) => {
+      evaluate: ({ fsync, fullPageWrites, synchronousCommit, ...at }) => {
         const settings = {
           fsync,
           full_page_writes: fullPageWrites,
@@ -139,33 +159,43 @@ function settingChecks(of: Of) {
             )
           : failed(
               `${off} = off`,
-              `psql -c "alter system reset ${off}" -c "select pg_reload_conf()"`,
+              psqlAt(at, `alter system reset ${off}`, 'select pg_reload_conf()'),
             )
       },
     }),
     check({
       name: named('encoding'),
       why: 'Names and documents are Unicode; another encoding rejects some characters.',
-      repair: 'createdb --encoding=UTF8 --template=template0 NAME',
+      repair: 'createdb -h HOST -p PORT --encoding=UTF8 --template=template0 NAME',
       reads: database,
       unread: notRead,
-      judge: ({ encoding }) =>
-        encoding === 'UTF8' ? ok(encoding) : failed(`the database is encoded in ${encoding}`),
+      evaluate: ({ encoding, host, port, databaseName }) =>
+        encoding === 'UTF8'
+          ? ok(encoding)
+          : failed(
+              `the database is encoded in ${encoding}`,
+              `createdb -h ${host} -p ${port} --encoding=UTF8 --template=template0 ` +
+                shellQuoted(`${databaseName}_utf8`),
+            ),
     }),
     check({
       name: named('writable'),
       why: 'A standby or a read-only database accepts no changes.',
-      repair: 'psql -c "select pg_promote()"',
+      repair: psql(PRIMARY),
       reads: database,
       unread: notRead,
-      judge: ({ isStandby, isReadOnly }) => {
-        if (isStandby) return failed('PostgreSQL is a standby')
+      evaluate: ({ isStandby, isReadOnly, ...at }) => {
+        if (isStandby) return failed('this is a standby; name the primary', psqlAt(at, PRIMARY))
         return isReadOnly
           ? warning(
               'default_transaction_read_only is on, which the server overrides',
-              'psql -c "alter system reset default_transaction_read_only"',
+              psqlAt(
+                at,
+                'alter system reset default_transaction_read_only',
+                'select pg_reload_conf()',
+              ),
             )
-          : ok('the primary, and writable')
+          : ok('this is the primary, and it can be written')
       },
     }),
   ]
@@ -179,16 +209,16 @@ function accessChecks(of: Of) {
     check({
       name: named('connections'),
       why: 'Without a free connection requests are 503, and a restarted server does not start.',
-      repair: 'psql -c "alter system set max_connections = NUMBER"',
+      repair: psql('alter system set max_connections = NUMBER'),
       reads: database,
       unread: notRead,
-      judge: ({ connectionsMax, connectionsUsed, connectionsOwn, connectionsWanted }) => {
+      evaluate: ({ connectionsMax, connectionsUsed, connectionsOwn, connectionsWanted, ...at }) => {
         const free = connectionsMax - connectionsUsed
         const seen =
           `${connectionsUsed} of ${connectionsMax} are used, ${connectionsOwn} by servers of ` +
           `this product; this one opens up to ${connectionsWanted}`
         const more = connectionsMax + connectionsWanted
-        const command = `psql -c "alter system set max_connections = ${more}"`
+        const command = psqlAt(at, `alter system set max_connections = ${more}`)
         if (free <= 0) return failed(seen, command)
         return free + connectionsOwn < connectionsWanted ? warning(seen, command) : ok(seen)
       },
@@ -198,14 +228,18 @@ function accessChecks(of: Of) {
       why:
         'A reader of the network between server and database reads documents and digests, and ' +
         'can change statements.',
-      repair: `add ?sslmode=verify-full to ${variable}`,
+      repair: `export ${variable}='postgres://USER@HOST:PORT/NAME?sslmode=verify-full'`,
       reads: database,
       unread: notRead,
-      judge: ({ isEncrypted, isLocal }) => {
+      evaluate: ({ isEncrypted, isLocal, host, port, databaseName }) => {
         if (isEncrypted) return ok('the connection has TLS')
         return isLocal
           ? ok('the database is on this machine')
-          : warning('the database is on another machine, and the connection has no TLS')
+          : warning(
+              'the database is on another machine, and the connection has no TLS',
+              `export ${variable}='postgres://USER@${host}:${port}/` +
+                `${encodeURIComponent(databaseName)}?sslmode=verify-full'`,
+            )
       },
     }),
     check({
@@ -213,10 +247,10 @@ function accessChecks(of: Of) {
       why:
         'A pooler that lends sessions to each transaction mixes settings and locks of ' +
         'connections; the server does not start behind it.',
-      repair: 'pool_mode = session',
+      repair: 'svc docs operations',
       reads: database,
       unread: notRead,
-      judge: ({ sharedSessions }) =>
+      evaluate: ({ sharedSessions }) =>
         sharedSessions === null ? ok('each connection keeps its session') : failed(sharedSessions),
     }),
   ]
@@ -232,18 +266,21 @@ function stateChecks(of: Of) {
       why:
         'After an update of the C library or of ICU, indexes over texts may be in another ' +
         'order: rows are not found, and unique indexes accept duplicates.',
-      repair: 'psql -c "reindex database NAME" -c "alter database NAME refresh collation version"',
+      repair: psql('reindex database NAME', 'alter database NAME refresh collation version'),
       reads: database,
       unread: notRead,
-      judge: ({ collationRecorded, collationActual, databaseName }) => {
+      evaluate: ({ collationRecorded, collationActual, ...at }) => {
         if (collationRecorded === collationActual || collationRecorded === null) {
           return ok(collationActual ?? 'a collation without versions')
         }
-        const name = `\\"${databaseName.replaceAll('"', '""')}\\"`
+        const name = `"${at.databaseName.replaceAll('"', '""')}"`
         return warning(
           `the database has ${collationRecorded}, the system ${collationActual ?? 'none'}`,
-          `psql -c "reindex database ${name}" -c "alter database ${name} refresh collation ` +
-            'version"',
+          psqlAt(
+            at,
+            `reindex database ${name}`,
+            `alter database ${name} refresh collation version`,
+          ),
         )
       },
     }),
@@ -253,44 +290,26 @@ function stateChecks(of: Of) {
       repair: 'svc-server migrate',
       reads: schema,
       unread: notRead,
-      judge: judgeSchema,
+      evaluate: evaluateSchema,
     }),
     check({
       name: named('transaction-age'),
       why:
         'PostgreSQL stops accepting writes when transaction IDs run out, if vacuum cannot ' +
         'freeze rows in time.',
-      repair: 'vacuumdb --freeze NAME',
+      repair: 'vacuumdb -h HOST -p PORT --freeze NAME',
       reads: database,
       unread: notRead,
-      judge: ({ transactionAge, databaseName }) => {
-        const seen = `${transactionAge} transactions since the oldest row that is not frozen`
-        const command = `vacuumdb --freeze ${databaseName}`
+      evaluate: ({ transactionAge, host, port, databaseName }) => {
+        const seen =
+          `${counted(transactionAge, 'transaction')} since the oldest row that is not frozen, of ` +
+          '2,147,483,648'
+        const command = `vacuumdb -h ${host} -p ${port} --freeze ${shellQuoted(databaseName)}`
         if (transactionAge > AGE_MAX) return failed(seen, command)
         return transactionAge > AGE_GOOD ? warning(seen, command) : ok(seen)
       },
     }),
-    check({
-      name: named('old-transactions'),
-      why:
-        'An old transaction, a prepared one or an unused replication slot keeps removed rows ' +
-        'and the log, until the disk is full.',
-      repair: 'psql -c "select pid, xact_start from pg_stat_activity where xact_start is not null"',
-      reads: database,
-      unread: notRead,
-      judge: ({ oldestTransactionSeconds, preparedTransactions, idleSlots }) => {
-        if (preparedTransactions > 0) {
-          const seen = `${preparedTransactions} prepared transactions`
-          return warning(seen, 'psql -c "select gid, prepared from pg_prepared_xacts"')
-        }
-        if (idleSlots > 0) {
-          const command = 'psql -c "select slot_name from pg_replication_slots where not active"'
-          return warning(`${idleSlots} replication slots that nothing reads`, command)
-        }
-        const seen = `the oldest transaction is ${seconds(oldestTransactionSeconds * 1000)} old`
-        return oldestTransactionSeconds > TRANSACTION_SECONDS_GOOD ? warning(seen) : ok(seen)
-      },
-    }),
+    oldTransactions(of),
     check({
       name: named('clock'),
       why:
@@ -299,7 +318,7 @@ function stateChecks(of: Of) {
       repair: 'timedatectl set-ntp true',
       reads: database,
       unread: notRead,
-      judge: ({ clockAheadMillis }) => {
+      evaluate: ({ clockAheadMillis }) => {
         const difference = Math.abs(clockAheadMillis)
         const direction = clockAheadMillis > 0 ? 'ahead of' : 'behind'
         const seen = `the clock of the database is ${seconds(difference)} ${direction} this one`
@@ -310,13 +329,55 @@ function stateChecks(of: Of) {
   ]
 }
 
-/** Judges a schema of either kind of database. */
-export function judgeSchema({ version, known, defect }: SchemaReading) {
+/** Warns of what keeps PostgreSQL from removing old rows and its log. */
+function oldTransactions(of: Of) {
+  const { database } = of
+  const named = naming(of)
+  return check({
+    name: named('old-transactions'),
+    why:
+      'An old transaction, a prepared one or an unused replication slot keeps removed rows ' +
+      'and the log, until the disk is full.',
+    repair: psql(OPEN_TRANSACTIONS),
+    reads: database,
+    unread: notRead,
+    evaluate: ({ oldestTransactionSeconds, preparedTransactions, idleSlots, ...at }) => {
+      if (preparedTransactions > 0) {
+        const seen = counted(preparedTransactions, 'prepared transaction')
+        return warning(seen, psqlAt(at, 'select gid, prepared from pg_prepared_xacts'))
+      }
+      if (idleSlots > 0) {
+        const seen = `${counted(idleSlots, 'replication slot')} that nothing reads`
+        return warning(seen, psqlAt(at, IDLE_SLOTS))
+      }
+      const seen = `the oldest transaction is ${seconds(oldestTransactionSeconds * 1000)} old`
+      return oldestTransactionSeconds > TRANSACTION_SECONDS_GOOD
+        ? warning(seen, psqlAt(at, OPEN_TRANSACTIONS))
+        : ok(seen)
+    },
+  })
+}
+
+/** Evaluates a schema of either kind of database. */
+export function evaluateSchema({ version, known, defect }: SchemaReading) {
   if (defect !== null) {
-    return failed(defect, 'install the version of svc-server that wrote the database')
+    return failed(`${defect}: use the svc-server that wrote it`, 'svc docs backup')
   }
   if (version === 0) return ok('empty: the next start creates the schema')
   return version === known
     ? ok(`schema version ${known}`)
     : warning(`schema version ${version}, and the next start migrates it to ${known}`)
+}
+
+/** Returns the command that runs statements; no password is in it. */
+function psqlAt(
+  { host, port, databaseName }: Pick<PostgresReading, 'host' | 'port' | 'databaseName'>,
+  ...statements: readonly string[]
+): string {
+  const runs = statements.map((statement) => ` -c ${shellQuoted(statement)}`).join('')
+  return `psql -h ${host} -p ${port} -d ${shellQuoted(databaseName)}${runs}`
+}
+
+function psql(...statements: readonly string[]): string {
+  return `psql -h HOST -p PORT -d NAME${statements.map((each) => ` -c "${each}"`).join('')}`
 }

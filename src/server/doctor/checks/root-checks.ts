@@ -1,19 +1,20 @@
 /** Checks of the Product root: owner and modes, control database, artifacts, files, log. */
 import {
   check,
+  counted,
   failed,
   listed,
   mebibytes,
   notRead,
   ok,
   seconds,
-  shellPath,
+  shellQuoted,
   skipped,
   type Verdict,
   warning,
 } from '../check.ts'
 import type { PermissionsReading, Reading, Readings, SampleReading } from '../readings.ts'
-import { judgeSchema } from './postgres-checks.ts'
+import { evaluateSchema } from './postgres-checks.ts'
 
 const MIB = 1024 * 1024
 /** The log is cut to 64 MiB; twice as much means that a reader keeps checkpoints from ending. */
@@ -23,6 +24,8 @@ const AUDIT_RECORDS_GOOD = 10_000
 /** A segment is closed within ten seconds of its age. */
 const SEGMENT_DELAY_MILLIS = 600_000
 const VERIFY = 'svc-server verify-storage'
+/** Keys are derived for an Environment: those of another one fit nothing. */
+const OTHER_ENVIRONMENT = 'control.db belongs to another Environment than service.json'
 
 export const ROOT_CHECKS = [
   check({
@@ -30,11 +33,11 @@ export const ROOT_CHECKS = [
     why:
       'One process owns a Product root; what needs the lock is not checked while a server ' +
       'holds it.',
-    repair: 'svc-server check',
+    repair: 'ls -l "$SERVICE_PRODUCT_ROOT/lock.db"',
     reads: ({ lock }) => lock,
-    judge: (state) => {
+    evaluate: (state) => {
       if (state === 'running') {
-        return ok('a server runs on the root: `svc doctor` checks the rest')
+        return ok('a server runs on the root: svc doctor makes the skipped checks')
       }
       if (state === 'never started') return ok('no server was started on the root yet')
       return ok(state === 'stopped' ? 'no server runs on the root' : 'this server has the lock')
@@ -58,12 +61,11 @@ export const ROOT_CHECKS = [
     why: 'A damaged control database loses Releases, keys and configuration.',
     repair: 'svc docs backup',
     reads: ({ control }) => control,
-    judge: ({ integrity, foreignKeyBreaks }) => {
-      if (integrity === null) return skipped('too large to be checked here')
-      if (integrity !== 'ok') return failed(`control.db: ${integrity}`)
+    evaluate: ({ integrity, foreignKeyBreaks }) => {
+      const verdict = evaluateIntegrity('control.db', integrity)
       return foreignKeyBreaks > 0
-        ? failed(`control.db: ${foreignKeyBreaks} rows refer to rows that are missing`)
-        : ok('control.db is consistent')
+        ? failed(`control.db: ${counted(foreignKeyBreaks, 'row')} refer to rows that are missing`)
+        : verdict
     },
   }),
   check({
@@ -72,7 +74,7 @@ export const ROOT_CHECKS = [
     repair: 'svc-server serve',
     reads: ({ control }) => control,
     unread: notRead,
-    judge: ({ schema }) => judgeSchema(schema),
+    evaluate: ({ schema }) => evaluateSchema(schema),
   }),
   check({
     name: 'control-environment',
@@ -82,7 +84,7 @@ export const ROOT_CHECKS = [
     repair: 'svc docs backup',
     reads: ({ controlContent }) => controlContent,
     unread: notRead,
-    judge: ({ isSameEnvironment }) =>
+    evaluate: ({ isSameEnvironment }) =>
       isSameEnvironment
         ? ok('service.json and control.db belong together')
         : failed('service.json and control.db belong to different Environments'),
@@ -95,10 +97,12 @@ export const ROOT_CHECKS = [
     repair: 'svc docs backup',
     reads: ({ controlContent }) => controlContent,
     unread: notRead,
-    judge: ({ missingKeys, keys }) =>
-      missingKeys.length === 0
-        ? ok(`${keys} keys, and every one that control.db was written with`)
-        : failed(`keyring.json lacks ${listed(missingKeys)}`),
+    evaluate: ({ isSameEnvironment, missingKeys, keys }) => {
+      if (!isSameEnvironment) return skipped(OTHER_ENVIRONMENT)
+      return missingKeys.length === 0
+        ? ok(`${counted(keys, 'key')}, and every one that control.db was written with`)
+        : failed(`keyring.json lacks ${listed(missingKeys)}`)
+    },
   }),
   check({
     name: 'sealed-secrets',
@@ -106,10 +110,12 @@ export const ROOT_CHECKS = [
     repair: 'svc config set NAME --secret',
     reads: ({ controlContent }) => controlContent,
     unread: notRead,
-    judge: ({ sealedSecrets, unopenedSecrets }) =>
-      unopenedSecrets.length === 0
-        ? ok(`${sealedSecrets} secrets of the configuration can be opened`)
-        : failed(`cannot be opened: ${listed(unopenedSecrets)}`),
+    evaluate: ({ isSameEnvironment, sealedSecrets, unopenedSecrets }) => {
+      if (!isSameEnvironment) return skipped(OTHER_ENVIRONMENT)
+      return unopenedSecrets.length === 0
+        ? ok(`${counted(sealedSecrets, 'secret')} of the configuration can be opened`)
+        : failed(`cannot be opened: ${listed(unopenedSecrets)}`)
+    },
   }),
   check({
     name: 'audit-delivery',
@@ -117,10 +123,11 @@ export const ROOT_CHECKS = [
     repair: 'svc health',
     reads: ({ controlContent }) => controlContent,
     unread: notRead,
-    judge: ({ pendingAudit, oldestPendingAuditMillis }) => {
+    evaluate: ({ pendingAudit, oldestPendingAuditMillis }) => {
+      if (pendingAudit === 0) return ok('no record waits')
       const age = seconds(oldestPendingAuditMillis)
-      const seen = `${pendingAudit} records wait, the oldest for ${age}`
-      const isLate = pendingAudit > 0 && oldestPendingAuditMillis > AUDIT_MILLIS_GOOD
+      const seen = `${counted(pendingAudit, 'record')} wait, the oldest for ${age}`
+      const isLate = oldestPendingAuditMillis > AUDIT_MILLIS_GOOD
       return isLate || pendingAudit > AUDIT_RECORDS_GOOD ? warning(seen) : ok(seen)
     },
   }),
@@ -130,9 +137,9 @@ export const ROOT_CHECKS = [
     repair: 'svc publish',
     reads: ({ artifacts }) => artifacts,
     unread: notRead,
-    judge: ({ referenced, missing }) =>
+    evaluate: ({ referenced, missing }) =>
       missing.length === 0
-        ? ok(`${referenced} files of Releases are there`)
+        ? ok(`${counted(referenced, 'file')} of Releases are there`)
         : failed(`missing or of another length: ${listed(missing)}`),
   }),
   sample('artifacts-intact', ({ artifactSample }) => artifactSample, {
@@ -142,74 +149,69 @@ export const ROOT_CHECKS = [
   }),
   check({
     name: 'artifacts-orphaned',
-    why: 'Files that no Release has take space; the server removes them when it starts.',
+    why: 'Files that no Release uses take space; the server removes them when it starts.',
     repair: 'systemctl restart svc-server',
     reads: ({ artifacts }) => artifacts,
     unread: notRead,
-    judge: ({ orphaned }) =>
-      orphaned === 0 ? ok('none') : warning(`${orphaned} files belong to no Release`),
+    evaluate: ({ orphaned, isPartial }) => evaluateOrphans(orphaned, isPartial, 'Release'),
   }),
   sample('files-intact', ({ fileSample }) => fileSample, {
     why: 'A download of a damaged file fails, or delivers other bytes.',
-    repair: `${VERIFY} --repair`,
+    repair: 'svc docs backup',
     more: VERIFY,
   }),
   check({
     name: 'files-present',
     why: 'A download of a file whose bytes are gone fails.',
-    repair: VERIFY,
+    repair: 'svc docs backup',
     reads: ({ storedFiles }) => storedFiles,
     unread: notRead,
-    judge: ({ files, isComplete, missing }) => {
+    evaluate: ({ files, isComplete, missing }) => {
       if (missing.length > 0) return failed(`missing or of another length: ${listed(missing)}`)
-      return ok(`the bytes of ${isComplete ? 'all' : 'a sample of'} ${files} files are there`)
+      if (files === 0) return ok('there are no stored files')
+      const which = isComplete ? '' : 'the first '
+      return ok(`the bytes of ${which}${counted(files, 'file')} are there`)
     },
   }),
   check({
     name: 'files-orphaned',
-    why: 'Bytes that no file has take space; the server removes them when it starts.',
+    why: 'Contents that no file uses take space; the server removes them when it starts.',
     repair: `${VERIFY} --repair`,
     reads: ({ storedFiles }) => storedFiles,
     unread: notRead,
-    judge: ({ orphaned }) => {
-      if (orphaned === null) return skipped(`too many files to compare here; use ${VERIFY}`)
-      return orphaned === 0 ? ok('none') : warning(`${orphaned} contents belong to no file`)
-    },
+    evaluate: ({ orphaned, isPartial }) =>
+      orphaned === null
+        ? skipped('there are too many files to compare all', VERIFY)
+        : evaluateOrphans(orphaned, isPartial, 'file'),
   }),
   check({
     name: 'files-set-aside',
     why: 'Damaged bytes were set aside: their files cannot be read until they are restored.',
-    repair: VERIFY,
+    repair: 'svc docs backup',
     reads: ({ quarantined }) => quarantined,
     unread: notRead,
-    judge: (names) =>
-      names.length === 0 ? ok('none') : warning(`${names.length}: ${listed(names)}`),
+    evaluate: (names) =>
+      names.length === 0
+        ? ok('none was set aside')
+        : warning(`${counted(names.length, 'content')}: ${listed(names)}`),
   }),
   check({
     name: 'temporary-files',
     why: 'Unfinished writes of a process that was killed take space, and may hold replaced keys.',
-    repair: 'rm FILE',
+    repair: 'rm -f FILE',
     reads: ({ temporary }) => temporary,
-    judge: ({ left }) =>
+    evaluate: ({ left }) =>
       left.length === 0
         ? ok('none older than an hour')
-        : warning(listed(left), `rm -f ${left.map(shellPath).join(' ')}`),
+        : warning(listed(left), `rm -f ${left.map(shellQuoted).join(' ')}`),
   }),
   check({
     name: 'document-file-integrity',
     why: 'A damaged document file loses documents, or finds them in some indexes only.',
     repair: 'svc docs backup',
     reads: ({ documentFile }) => documentFile,
-    judge: ({ integrity }) => {
-      if (integrity === null) {
-        return {
-          ...skipped('too large, or in use: checked on a stopped root up to 256 MiB'),
-          command: 'sqlite3 documents.db "pragma integrity_check"',
-        }
-      }
-      return integrity === 'ok'
-        ? ok('documents.db is consistent')
-        : failed(`documents.db: ${integrity}`)
+    evaluate: ({ integrity }) => {
+      return evaluateIntegrity('documents.db', integrity)
     },
   }),
   check({
@@ -218,7 +220,7 @@ export const ROOT_CHECKS = [
     repair: 'svc-server serve',
     reads: ({ documentFile }) => documentFile,
     unread: notRead,
-    judge: ({ schema }) => judgeSchema(schema),
+    evaluate: ({ schema }) => evaluateSchema(schema),
   }),
   check({
     name: 'document-file-mode',
@@ -228,11 +230,11 @@ export const ROOT_CHECKS = [
     repair: 'svc-server serve',
     reads: ({ documentFile }) => documentFile,
     unread: notRead,
-    judge: ({ journalMode, returnsPages }) => {
+    evaluate: ({ journalMode, returnsPages }) => {
       if (journalMode !== 'wal') return failed(`the journal mode is ${journalMode}`)
       return returnsPages
-        ? ok('write-ahead log, and free pages return')
-        : warning('free pages do not return until the next start')
+        ? ok('it has a write-ahead log and incremental vacuum')
+        : warning('incremental vacuum is off until the next start')
     },
   }),
   check({
@@ -241,7 +243,7 @@ export const ROOT_CHECKS = [
     repair: 'systemctl restart svc-server',
     reads: ({ documentFile }) => documentFile,
     unread: notRead,
-    judge: ({ logBytes }) => {
+    evaluate: ({ logBytes }) => {
       const seen = `documents.db-wal has ${mebibytes(logBytes)}`
       return logBytes > WAL_BYTES_GOOD ? warning(seen) : ok(seen)
     },
@@ -253,7 +255,7 @@ export const ROOT_CHECKS = [
       'older copy, or their log was cut. The server does not start.',
     repair: 'svc docs backup',
     reads: ({ documents }) => documents,
-    judge: ({ latestSequence, recordedSequence }) => {
+    evaluate: ({ latestSequence, recordedSequence }) => {
       if (recordedSequence === null) return skipped('the recorded sequence cannot be read')
       return latestSequence < recordedSequence
         ? failed(`they end at sequence ${latestSequence}, and ${recordedSequence} was durable`)
@@ -266,8 +268,10 @@ export const ROOT_CHECKS = [
     repair: 'svc health',
     reads: ({ documents }) => documents,
     unread: notRead,
-    judge: ({ indexes, building }) =>
-      building.length === 0 ? ok(`${indexes} indexes`) : warning(`not built: ${listed(building)}`),
+    evaluate: ({ indexes, building }) =>
+      building.length === 0
+        ? ok(`${counted(indexes, 'index', 'indexes')}, all built`)
+        : warning(`not built: ${listed(building)}`),
   }),
   check({
     name: 'indexes-agree',
@@ -277,9 +281,12 @@ export const ROOT_CHECKS = [
     repair: 'svc docs backup',
     reads: ({ documents }) => documents,
     unread: notRead,
-    judge: ({ indexes, sampled, defects }) =>
+    evaluate: ({ indexes, sampled, defects }) =>
       defects.length === 0
-        ? ok(`${sampled} entries of ${indexes} indexes agree with their documents`)
+        ? ok(
+            `${counted(sampled, 'entry', 'entries')} of ` +
+              `${counted(indexes, 'index', 'indexes')} agree with their documents`,
+          )
         : failed(listed(defects.map(({ index, defect }) => `${index}: ${defect}`))),
   }),
   check({
@@ -287,9 +294,8 @@ export const ROOT_CHECKS = [
     why: 'A damaged log loses the records of what Functions and operators did.',
     repair: 'svc docs backup',
     reads: ({ log }) => log,
-    judge: ({ integrity }) => {
-      if (integrity === null) return skipped('too large to be checked here')
-      return integrity === 'ok' ? ok('logs.db is consistent') : failed(`logs.db: ${integrity}`)
+    evaluate: ({ integrity }) => {
+      return evaluateIntegrity('logs.db', integrity)
     },
   }),
   check({
@@ -298,7 +304,7 @@ export const ROOT_CHECKS = [
     repair: 'svc-server serve',
     reads: ({ log }) => log,
     unread: notRead,
-    judge: ({ schema }) => judgeSchema(schema),
+    evaluate: ({ schema }) => evaluateSchema(schema),
   }),
   check({
     name: 'log-loss',
@@ -306,7 +312,8 @@ export const ROOT_CHECKS = [
     repair: 'svc logs --level warn',
     reads: ({ log }) => log,
     unread: notRead,
-    judge: ({ lost }) => (lost === 0 ? ok('none') : warning(`${lost} records were lost`)),
+    evaluate: ({ lost }) =>
+      lost === 0 ? ok('no record was lost') : warning(`${counted(lost, 'record')} were lost`),
   }),
   check({
     name: 'log-archive',
@@ -316,10 +323,15 @@ export const ROOT_CHECKS = [
     repair: 'svc logs archive-status',
     reads: ({ log }) => log,
     unread: notRead,
-    judge: ({ segments, segmentsChecked, damagedSegments }) =>
-      damagedSegments.length === 0
-        ? ok(`${segmentsChecked} of ${segments} segments were read, and are whole`)
-        : failed(`missing or damaged: ${listed(damagedSegments)}`),
+    evaluate: ({ segments, segmentsChecked, bytesChecked, damagedSegments }) => {
+      if (damagedSegments.length > 0)
+        return failed(`missing or damaged: ${listed(damagedSegments)}`)
+      if (segments === 0) return ok('there is no segment yet')
+      return ok(
+        `${counted(segments, 'segment')}; the newest ${segmentsChecked} ` +
+          `(${mebibytes(bytesChecked)}) were read, and are whole`,
+      )
+    },
   }),
   check({
     name: 'log-archive-age',
@@ -327,13 +339,27 @@ export const ROOT_CHECKS = [
     repair: 'svc logs archive-status',
     reads: ({ log }) => log,
     unread: notRead,
-    judge: ({ unarchivedMillis, segmentMillisMax }) => {
+    evaluate: ({ unarchivedMillis, segmentMillisMax }) => {
       if (unarchivedMillis === null) return ok('every record is in a segment')
       const seen = `the oldest record without a segment is ${seconds(unarchivedMillis)} old`
       return unarchivedMillis > segmentMillisMax + SEGMENT_DELAY_MILLIS ? warning(seen) : ok(seen)
     },
   }),
 ]
+
+/** Three files have this check; a running server cannot read a large one without blocking calls. */
+function evaluateIntegrity(file: string, integrity: string | null): Verdict {
+  if (integrity === null) {
+    return skipped(`${file} is too large to be read whole beside calls`, 'svc-server doctor')
+  }
+  return integrity === 'ok' ? ok(`${file} is consistent`) : failed(`${file}: ${integrity}`)
+}
+
+function evaluateOrphans(orphaned: number, isPartial: boolean, user: 'Release' | 'file'): Verdict {
+  const count = `${isPartial ? 'at least ' : ''}${counted(orphaned, 'content')}`
+  if (orphaned > 0) return warning(`${count} older than an hour, used by no ${user}`)
+  return ok(`${isPartial ? 'each of the first ones' : 'each content'} is used, or new`)
+}
 
 function permissions(
   name: string,
@@ -345,19 +371,20 @@ function permissions(
     why,
     repair: 'chmod go-rwx FILE; chown USER FILE',
     reads,
-    judge: ({ directory, defects, looked, isPartial }): Verdict => {
+    evaluate: ({ directory, defects, looked, isPartial }): Verdict => {
       const [first] = defects
       if (first === undefined) {
-        return ok(`${isPartial ? 'the first ' : ''}${looked} entries of ${directory} are private`)
+        const entries = counted(looked, 'entry', 'entries')
+        return ok(`${isPartial ? 'the first ' : ''}${entries} of ${directory} are private`)
       }
       const words = { owner: 'has another owner', mode: 'is open to others', kind: 'is a link' }
-      const path = shellPath(first.path)
+      const path = shellQuoted(first.path)
       const command = {
         owner: `chown "$(id -u):$(id -g)" ${path}`,
         mode: `chmod go-rwx ${path}`,
         kind: `ls -l ${path}`,
       }
-      const others = defects.length > 1 ? `, and ${defects.length - 1} more` : ''
+      const others = defects.length > 1 ? `, and ${defects.length - 1} more such entries` : ''
       return failed(`${first.path} ${words[first.defect]}${others}`, command[first.defect])
     },
   })
@@ -374,10 +401,12 @@ function sample(
     repair,
     reads,
     unread: notRead,
-    judge: ({ checked, bytes, total, damaged }) => {
+    evaluate: ({ checked, bytes, total, isPartial, damaged }) => {
       if (damaged.length > 0) return failed(`damaged: ${listed(damaged)}`)
-      const all = checked === total || more === null ? '' : `; all of them: ${more}`
-      return ok(`${checked} of ${total} were read (${mebibytes(bytes)}), and are whole${all}`)
+      if (total === 0) return ok('there are no such files yet')
+      const all = checked === total || more === null ? '' : `; ${more} reads all`
+      const of = `${isPartial ? 'at least ' : ''}${counted(total, 'file')}`
+      return ok(`${checked} of ${of} were read (${mebibytes(bytes)}), and are whole${all}`)
     },
   })
 }

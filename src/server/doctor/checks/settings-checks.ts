@@ -6,20 +6,23 @@ const DAY_MILLIS = 86_400_000
 /** Renewals by ACME run a month before the end: less than two weeks means that they fail. */
 const CERTIFICATE_DAYS = 14
 
+export const SETTINGS_VALID = 'settings-valid'
+
 export const SETTINGS_CHECKS = [
+  // Without valid settings nothing else can be read: `diagnoseSettings` reports that.
   check({
-    name: 'settings-valid',
+    name: SETTINGS_VALID,
     why: 'With these settings the server does not start.',
-    repair: 'svc-server check',
-    reads: ({ configuration }) => configuration,
-    judge: () => ok('all settings have the required form'),
+    repair: 'svc docs settings',
+    reads: () => ({ value: null }),
+    evaluate: () => ok('all settings have the required form'),
   }),
   check({
     name: 'settings-known',
     why: 'A misspelled setting has no effect, and the default is in force without a notice.',
     repair: 'svc docs settings',
     reads: ({ settings }) => settings,
-    judge: ({ unread }) =>
+    evaluate: ({ unread }) =>
       unread.length === 0
         ? ok('every variable with a prefix of this server is a setting')
         : warning(`not settings of this server: ${listed(unread)}`),
@@ -29,7 +32,7 @@ export const SETTINGS_CHECKS = [
     why: 'A later version does not read the deprecated name, and fails to start.',
     repair: 'svc docs settings',
     reads: ({ settings }) => settings,
-    judge: ({ deprecated }) =>
+    evaluate: ({ deprecated }) =>
       deprecated.length === 0
         ? ok('no deprecated name is in use')
         : warning(`in use: ${listed(deprecated)}`),
@@ -39,7 +42,7 @@ export const SETTINGS_CHECKS = [
     why: 'Every user of this machine can read the secret and act as the server.',
     repair: 'chmod o-r FILE',
     reads: ({ settings }) => settings,
-    judge: ({ exposed }) =>
+    evaluate: ({ exposed }) =>
       exposed.length === 0
         ? ok('no secret file is readable by every user')
         : warning(
@@ -52,9 +55,9 @@ export const SETTINGS_CHECKS = [
     why:
       'The settings name another store than the root records: the server does not start, since ' +
       'it would serve an Environment without its data.',
-    repair: 'svc-server check',
+    repair: 'svc docs settings',
     reads: ({ settings }) => settings,
-    judge: ({ storeDefect }) =>
+    evaluate: ({ storeDefect }) =>
       storeDefect === null
         ? ok('documents and files are where the root records them')
         : failed(storeDefect),
@@ -62,9 +65,9 @@ export const SETTINGS_CHECKS = [
   check({
     name: 'jwt-provider-keys',
     why: 'Tokens of a provider without a usable key are rejected, and its users cannot call.',
-    repair: 'svc-server check',
+    repair: 'svc docs identity',
     reads: ({ settings }) => settings,
-    judge: ({ jwtDefect }) =>
+    evaluate: ({ jwtDefect }) =>
       jwtDefect === null
         ? ok('the key sets of all providers in the file can be used')
         : failed(jwtDefect),
@@ -74,9 +77,9 @@ export const SETTINGS_CHECKS = [
     why:
       'Behind a proxy that is not declared, all operators share one address and so one rate ' +
       'limit.',
-    repair: 'SERVICE_MANAGEMENT_TLS_TERMINATED=true',
+    repair: 'export SERVICE_MANAGEMENT_TLS_TERMINATED=true',
     reads: ({ settings }) => settings,
-    judge: ({ publicUrl, tlsTerminated }) =>
+    evaluate: ({ publicUrl, tlsTerminated }) =>
       publicUrl?.startsWith('https:') === true && !tlsTerminated
         ? warning(`${publicUrl} has TLS, which this server does not end`)
         : ok(tlsTerminated ? 'a proxy ends TLS' : 'no proxy is expected'),
@@ -84,19 +87,19 @@ export const SETTINGS_CHECKS = [
   check({
     name: 'management-url',
     why: 'Without a public URL, operators elsewhere link to an address of this machine.',
-    repair: 'SERVICE_PUBLIC_MANAGEMENT_URL=https://HOST',
+    repair: 'export SERVICE_PUBLIC_MANAGEMENT_URL=https://HOST',
     reads: ({ settings }) => settings,
-    judge: ({ publicUrl, tlsTerminated }) =>
+    evaluate: ({ publicUrl, tlsTerminated }) =>
       tlsTerminated && publicUrl === null
         ? warning('a proxy ends TLS, but no public URL is set')
-        : ok(publicUrl ?? 'none, and no proxy'),
+        : ok(publicUrl ?? 'no public URL is set, and no proxy needs one'),
   }),
   check({
     name: 'allowed-origins',
     why: 'A page that is delivered without TLS can be replaced on the way, with the key in it.',
-    repair: 'SERVICE_PRODUCT_ALLOWED_ORIGINS=https://HOST',
+    repair: 'export SERVICE_PRODUCT_ALLOWED_ORIGINS=https://HOST',
     reads: ({ settings }) => settings,
-    judge: ({ plainOrigins }) =>
+    evaluate: ({ plainOrigins }) =>
       plainOrigins.length === 0
         ? ok('every allowed origin has TLS or is of this machine')
         : warning(`without TLS: ${listed(plainOrigins)}`),
@@ -104,9 +107,9 @@ export const SETTINGS_CHECKS = [
   check({
     name: 'state-directory',
     why: 'The server does not start if it cannot keep owner codes in a directory of its own.',
-    repair: 'svc-server check',
+    repair: 'install -d -m 700 "$SERVICE_STATE_DIRECTORY"',
     reads: ({ stateDirectory }) => stateDirectory,
-    judge: () => ok('the directory can be used'),
+    evaluate: () => ok('the directory can be used'),
   }),
   listener('management', ({ managementListener }) => managementListener),
   listener('application', ({ applicationListener }) => applicationListener),
@@ -118,7 +121,7 @@ export const SETTINGS_CHECKS = [
     repair: 'curl -i URL/health/live',
     reads: ({ publicUrl }) => publicUrl,
     unread: notRead,
-    judge: ({ url, status, isThisProduct }) =>
+    evaluate: ({ url, status, isThisProduct }) =>
       isThisProduct
         ? ok(`${url} reaches a server`)
         : failed(`${url} answers ${status}, but not as this server`, `curl -i ${url}/health/live`),
@@ -130,7 +133,7 @@ export const SETTINGS_CHECKS = [
       'that a client chose, limits hit the wrong callers.',
     repair: 'svc docs proxies',
     reads: ({ forwarded }) => forwarded,
-    judge: ({ tlsTerminated, hasForwardedFor, hops }) => {
+    evaluate: ({ tlsTerminated, hasForwardedFor, hops }) => {
       if (tlsTerminated && !hasForwardedFor) {
         return failed('this request came without X-Forwarded-For, which the proxy has to set')
       }
@@ -173,9 +176,9 @@ export const SETTINGS_CHECKS = [
     why:
       'Uploads and downloads are 503 while the S3-compatible store does not answer with these ' +
       'keys.',
-    repair: 'svc-server verify-storage',
+    repair: 'svc docs files',
     reads: ({ fileStore }) => fileStore,
-    judge: () => ok('the bucket can be listed with the configured keys'),
+    evaluate: () => ok('the bucket can be listed with the configured keys'),
   }),
 ] as const
 
@@ -186,14 +189,16 @@ function listener(
   return check({
     name: `listener-${surface}`,
     why: 'The server does not start if another program has its address.',
-    repair: 'ss -ltnp',
+    repair: "ss -ltnp 'sport = :PORT'",
     reads,
-    judge: ({ address, state }) => {
-      if (state === 'free') return ok(`${address} is free`)
-      if (state === 'serving') return ok(`${address} is served`)
+    evaluate: ({ address, state }) => {
+      if (state === 'free') return ok(`${address} is free, since no server runs`)
+      if (state === 'serving') return ok(`${address} accepts connections`)
+      const command = `ss -ltnp 'sport = :${address.slice(address.lastIndexOf(':') + 1)}'`
+      if (state === 'silent') return failed(`a server runs, but not on ${address}`, command)
       return state === 'taken'
-        ? failed(`${address} belongs to another program, or is not answered`)
-        : failed(`${address} cannot be opened by this user`)
+        ? failed(`another program has ${address}`, command)
+        : failed(`${address} cannot be opened by this user`, command)
     },
   })
 }
@@ -210,14 +215,15 @@ function certificates({
   return check({
     name,
     why,
-    repair: 'openssl s_client -connect HOST:443 -servername HOST',
+    repair: 'openssl s_client -connect HOST:443 -servername HOST </dev/null',
     reads: (readings) => readings.certificates,
     unread: notRead,
-    judge: (all) => judgeCertificates(all.filter(({ setting }) => settings.includes(setting))),
+    evaluate: (all) =>
+      evaluateCertificates(all.filter(({ setting }) => settings.includes(setting))),
   })
 }
 
-function judgeCertificates(found: readonly CertificateReading[]): Verdict {
+function evaluateCertificates(found: readonly CertificateReading[]): Verdict {
   const reached = found.filter(({ remainingMillis }) => remainingMillis !== null)
   if (found.length === 0) return skipped('no such origin is configured')
   if (reached.length === 0) {
@@ -225,7 +231,8 @@ function judgeCertificates(found: readonly CertificateReading[]): Verdict {
   }
   const command = (origin: string): string => {
     const { hostname, port } = new URL(origin)
-    return `openssl s_client -connect ${hostname}:${port || '443'} -servername ${hostname}`
+    const address = `${hostname}:${port || '443'}`
+    return `openssl s_client -connect ${address} -servername ${hostname} </dev/null`
   }
   const rejected = reached.find(
     ({ rejection, remainingMillis }) => rejection !== null || remainingMillis! <= 0,

@@ -1,7 +1,7 @@
 /** Readings of both PostgreSQL databases, and of what is recorded in them. */
 import type { Connection } from '../../../database/connection.ts'
 import { Database, type Reader } from '../../../database/database.ts'
-import { countOwners } from '../../../database/identity/operators.ts'
+import { anyOperatorExists, countOwners } from '../../../database/identity/operators.ts'
 import { findPepperCheck, hasPepperChecks } from '../../../database/identity/pepper-checks.ts'
 import { inspectSchema, type SchemaState } from '../../../database/migrate.ts'
 import {
@@ -24,6 +24,8 @@ interface IdentityContent {
   readonly subjectPeppers: PeppersReading
   readonly owners: OwnersReading
 }
+
+const NO_OWNERS: OwnersReading = { owners: 0, isClaimed: false }
 
 type IdentityReadings = Pick<
   Readings,
@@ -54,7 +56,7 @@ export async function readIdentity(
     (content): Reading<IdentityContent> =>
       content.schema.version === content.schema.known
         ? { value: content }
-        : skip('the schema has another version'),
+        : skip(otherSchema(content.schema)),
   )
   return {
     identityVersion: version,
@@ -66,6 +68,10 @@ export async function readIdentity(
   }
 }
 
+function otherSchema({ version }: SchemaState): string {
+  return version === 0 ? 'the database is empty' : 'the schema has another version'
+}
+
 async function readContent(
   connection: Connection,
   peppers: readonly ConfiguredPepper[],
@@ -73,7 +79,7 @@ async function readContent(
   const schema = await inspectSchema(connection)
   const none = { changed: [], checked: 0 }
   if (schema.version !== schema.known) {
-    return { schema, identityPepper: none, subjectPeppers: none, owners: { owners: 0 } }
+    return { schema, identityPepper: none, subjectPeppers: none, owners: NO_OWNERS }
   }
   const reader: Reader = {
     rows: async (sql, parameters) => (await connection.query(sql, parameters)).rows,
@@ -94,7 +100,10 @@ async function readContent(
     schema,
     identityPepper: await comparing('identity'),
     subjectPeppers: await comparing('oidc-subject'),
-    owners: { owners: await countOwners(reader) },
+    owners: {
+      owners: await countOwners(reader),
+      isClaimed: await anyOperatorExists(reader),
+    },
   }
 }
 
@@ -120,7 +129,7 @@ export async function readDocumentDatabase(
 ): Promise<DocumentReadings> {
   const address = settings.product?.database ?? null
   if (address === null) {
-    const none = skip('the documents are in the Product root')
+    const none = skip('no database for documents is configured')
     return {
       documentVersion: none,
       documentDatabase: none,
@@ -159,7 +168,7 @@ function bindingOf(
   { schema, binding: found }: PostgresInspection,
   binding: Binding | null,
 ): Reading<null> {
-  if (schema.version !== schema.known) return skip('the schema has another version')
+  if (schema.version !== schema.known) return skip(otherSchema(schema))
   if (binding === null) return skip('the root cannot be read')
   const { environmentId, databaseId } = binding
   if (found === null) {

@@ -9,19 +9,19 @@ import type { System } from '../../../system/system.ts'
 import { FILE_DOCUMENTS, PART_DOCUMENTS } from '../../../value/files/files.ts'
 import { decodeStored } from '../../../value/stored.ts'
 import type { DocumentsReading, StoredFilesReading } from '../readings.ts'
-import type { Pause } from './files.ts'
+import { type Contents, countOrphans } from './files.ts'
+import { inSteps, pause } from './steps.ts'
 
 const ENTRIES_MAX = 50
 const INDEXES_MAX = 256
 /** Files whose metadata is read; with more, orphans are not looked for. */
 const FILES_MAX = 5_000
-const PAGE_FILES = 200
-const TEXT_UNITS_MAX = 1024 * 1024
+const PAGE_FILES = 100
+const TEXT_UNITS_MAX = 256 * 1024
 
 export async function readDocuments(
   store: DocumentStore,
   system: System,
-  pause: Pause,
 ): Promise<Omit<DocumentsReading, 'recordedSequence'>> {
   const { latestSequence } = store
   const indexes = store.listIndexes()
@@ -35,12 +35,10 @@ export async function readDocuments(
   return { latestSequence, indexes: indexes.length, building, sampled, defects }
 }
 
-/** Compares metadata of files with the directory of their bytes. `stored` are all its digests. */
+/** Compares metadata of files with the directory of their bytes. */
 export async function readStoredFiles(
   store: DocumentStore,
-  root: string,
-  stored: readonly string[],
-  pause: Pause,
+  { root, stored, system }: { root: string; stored: Contents; system: System },
 ): Promise<StoredFilesReading> {
   const contents = new Map<string, number>()
   let files = 0
@@ -71,10 +69,13 @@ export async function readStoredFiles(
       await pause()
     }
   }
-  const missing = [...contents].filter(([sha256, size]) => {
+  const missing: string[] = []
+  await inSteps([...contents], ([sha256, size]) => {
     const path = join(root, 'files/sha256', sha256.slice(0, 2), sha256.slice(2))
-    return lstatSync(path, { throwIfNoEntry: false })?.size !== size
+    if (lstatSync(path, { throwIfNoEntry: false })?.size !== size) missing.push(sha256)
   })
-  const orphaned = isComplete ? stored.filter((sha256) => !contents.has(sha256)).length : null
-  return { files, isComplete, missing: missing.map(([sha256]) => sha256), orphaned }
+  const orphaned = isComplete
+    ? await countOrphans(stored, (sha256) => contents.has(sha256), system)
+    : null
+  return { files, isComplete, missing, orphaned, isPartial: stored.isPartial }
 }

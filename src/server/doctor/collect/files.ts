@@ -12,6 +12,7 @@ import type {
   TemporaryReading,
 } from '../readings.ts'
 import { skip } from '../readings.ts'
+import { inSteps, pause } from './steps.ts'
 
 /** Entries whose modes are looked at in one directory with all below it. */
 const ENTRIES_MAX = 20_000
@@ -22,9 +23,6 @@ export interface SampleBounds {
   readonly filesMax: number
   readonly bytesMax: number
 }
-
-/** Called between steps, so that calls of a running server are served. */
-export type Pause = () => Promise<void>
 
 interface Entry {
   readonly path: string
@@ -80,9 +78,10 @@ export async function readPermissions(
           path: join(directory, entry.name),
           isDirectory: entry.isDirectory(),
         }))
-  const defects = [{ path: directory, isDirectory: true }, ...entries].flatMap((entry) => {
+  const defects: PathDefect[] = []
+  await inSteps([{ path: directory, isDirectory: true }, ...entries], (entry) => {
     const defect = defectOf(entry, isShared(entry.path))
-    return defect === null ? [] : [{ path: entry.path, defect }]
+    if (defect !== null) defects.push({ path: entry.path, defect })
   })
   return {
     directory,
@@ -122,12 +121,7 @@ export async function readTemporary(
       (await readdirOf(place)).map(({ name }) => join(place, name)),
     ),
   )
-  const before = system.nowMillis() - HOUR_MILLIS
-  const left = [...written, ...staged].flat().filter((path) => {
-    const stats = lstatSync(path, { throwIfNoEntry: false })
-    return stats !== undefined && stats.mtimeMs < before
-  })
-  return { left }
+  return { left: await olderThanAnHour([...written, ...staged].flat(), system) }
 }
 
 /**
@@ -138,33 +132,58 @@ export async function readSample(
   directory: string,
   { filesMax, bytesMax }: SampleBounds,
   system: System,
-  pause: Pause,
 ): Promise<Reading<SampleReading>> {
   if (!existsSync(directory)) return skip('there are no such files yet')
-  const rest = await digestPaths(directory)
-  const total = rest.length
+  const { paths, isPartial } = await listContents(directory)
+  const rest = [...paths]
   const damaged: string[] = []
   let [checked, bytes] = [0, 0]
   while (rest.length > 0 && checked < filesMax && bytes < bytesMax) {
     const [path] = rest.splice(randomBelow(rest.length, system), 1) as [string]
-    const found = await digestOf(path, pause)
+    const found = await digestOf(path)
     if (found === null) continue
     checked += 1
     bytes += found.bytes
     if (found.digest !== digestName(path)) damaged.push(digestName(path))
-    await pause()
   }
-  return { value: { checked, bytes, total, damaged } }
+  return { value: { checked, bytes, total: paths.length, isPartial, damaged } }
 }
 
-async function digestPaths(directory: string): Promise<string[]> {
+export interface Contents {
+  /** The paths of files whose names are digests. */
+  readonly paths: readonly string[]
+  /** True if there may be more than were listed. */
+  readonly isPartial: boolean
+}
+
+/** Lists the files of `<directory>/<2>/<62>`, as far as 20,000 entries reach. */
+export async function listContents(directory: string): Promise<Contents> {
   const entries = await entriesBelow(directory, ENTRIES_MAX)
-  return entries.map(({ path }) => path).filter(isDigest)
+  const paths = entries.map(({ path }) => path).filter(isDigest)
+  return { paths, isPartial: entries.length >= ENTRIES_MAX }
 }
 
-/** Lists the digests that are the names of the files in a directory, at most 20,000. */
-export async function digestNames(directory: string): Promise<string[]> {
-  return (await digestPaths(directory)).map(digestName)
+/**
+ * Counts the contents that nothing uses. New ones do not count: their bytes are stored before what
+ * uses them is committed.
+ */
+export async function countOrphans(
+  { paths }: Contents,
+  isUsed: (sha256: string) => boolean,
+  system: System,
+): Promise<number> {
+  const unused = paths.filter((path) => !isUsed(digestName(path)))
+  return (await olderThanAnHour(unused, system)).length
+}
+
+async function olderThanAnHour(paths: readonly string[], system: System): Promise<string[]> {
+  const before = system.nowMillis() - HOUR_MILLIS
+  const older: string[] = []
+  await inSteps(paths, (path) => {
+    const stats = lstatSync(path, { throwIfNoEntry: false })
+    if (stats !== undefined && stats.mtimeMs < before) older.push(path)
+  })
+  return older
 }
 
 function digestName(path: string): string {
@@ -181,9 +200,8 @@ function randomBelow(count: number, system: System): number {
 }
 
 /** Returns null for a file that was removed meanwhile. */
-async function digestOf(
+export async function digestOf(
   path: string,
-  pause: Pause,
 ): Promise<{ readonly digest: string; readonly bytes: number } | null> {
   const handle = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null

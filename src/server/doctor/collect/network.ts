@@ -34,8 +34,8 @@ export function readServedListener(listen: Listener): Promise<ListenerReading> {
       resolve({ address, state })
     }
     socket.once('connect', () => end('serving'))
-    socket.once('error', () => end('taken'))
-    socket.once('timeout', () => end('taken'))
+    socket.once('error', () => end('silent'))
+    socket.once('timeout', () => end('silent'))
   })
 }
 
@@ -43,7 +43,7 @@ export function readServedListener(listen: Listener): Promise<ListenerReading> {
 export function readPublicUrl(url: string): Promise<PublicUrlReading> {
   return new Promise((resolve, reject) => {
     const send = url.startsWith('https:') ? requestHttps : requestHttp
-    // Another check judges the certificate.
+    // Another check evaluates the certificate.
     const options = { timeout: TIMEOUT_MILLIS, rejectUnauthorized: false }
     const sent = send(`${url}/health/live`, options, (response) => {
       let text = ''

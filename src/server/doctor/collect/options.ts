@@ -3,13 +3,11 @@ import type { Keyring } from '../../../storage/keyring.ts'
 import type { System } from '../../../system/system.ts'
 import type { RootDescriptor } from '../../../value/product-root.ts'
 import type { ProcessEnvironment } from '../../io.ts'
-import type { ForwardedReading, Readings, SandboxReading } from '../readings.ts'
+import type { ForwardedReading, Readings } from '../readings.ts'
 import type { readDocumentDatabase } from './databases.ts'
-import type { Pause } from './files.ts'
 
 /** The parts of a running server that readings come from. */
 export interface Inside {
-  readonly sandbox: SandboxReading
   readonly droppedRecords: number
   readonly forwarded: ForwardedReading
 }
@@ -20,8 +18,7 @@ export interface CollectOptions {
   readonly system: System
   /** Null outside of the server. */
   readonly inside: Inside | null
-  /** Tries the sandbox where `inside` does not know it. */
-  readonly readSandbox: () => Promise<SandboxReading>
+  readonly readSandbox: () => Promise<Readings['sandbox']>
 }
 
 export type LockState = Readings['lock']
@@ -32,6 +29,3 @@ export interface Found {
 }
 
 export type StoredDocuments = Awaited<ReturnType<typeof readDocumentDatabase>>['stored']
-
-/** Lets calls of a running server be served between two steps. */
-export const pause: Pause = () => new Promise((resolve) => setImmediate(resolve))

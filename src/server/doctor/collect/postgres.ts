@@ -8,7 +8,7 @@ import { isFault } from '../../../errors/fault.ts'
 import type { DatabaseAddress } from '../../../settings/addresses.ts'
 import type { System } from '../../../system/system.ts'
 import { type PostgresReading, type PostgresVersion, type Reading, skip } from '../readings.ts'
-import { readingOf } from './reading-of.ts'
+import { readingOf, reasonOf } from './reading-of.ts'
 
 /** Connections of the document store of the main process, and of each application process. */
 const DOCUMENT_CONNECTIONS = 9
@@ -42,7 +42,7 @@ export interface DatabaseOptions<T> {
 
 /** Reads what a database says of itself. Closes the database. */
 export async function readDatabase<T>(options: DatabaseOptions<T>): Promise<DatabaseReadings<T>> {
-  const { database, read } = options
+  const { database, address, read } = options
   try {
     const connection = await database.connect()
     try {
@@ -58,7 +58,8 @@ export async function readDatabase<T>(options: DatabaseOptions<T>): Promise<Data
       connection.release()
     }
   } catch (error) {
-    const version = await readingOf<PostgresVersion>(() => Promise.reject(error))
+    const { host, port } = address
+    const version = { failed: reasonOf(error), command: `pg_isready -h ${host} -p ${port}` }
     const none = skip('the database cannot be reached')
     return { version, state: none, more: none }
   } finally {
@@ -76,6 +77,8 @@ async function readState<T>(
   return {
     ...state,
     connectionsWanted,
+    host: address.host,
+    port: address.port,
     isLocal: isLocal(address.host),
     clockAheadMillis,
     sharedSessions,

@@ -12,19 +12,13 @@ import { DESCRIPTOR_FILE } from '../../../value/product-root.ts'
 import { type DocumentsReading, type Reading, type Readings, skip } from '../readings.ts'
 import { readDocuments, readStoredFiles } from './documents.ts'
 import {
-  digestNames,
+  listContents,
   readPermissions,
   readQuarantined,
   readSample,
   readTemporary,
 } from './files.ts'
-import {
-  type CollectOptions,
-  type Found,
-  type LockState,
-  pause,
-  type StoredDocuments,
-} from './options.ts'
+import type { CollectOptions, Found, LockState, StoredDocuments } from './options.ts'
 import { mapped, readingOf } from './reading-of.ts'
 import { type RootOptions, readControl, readDocumentFile, readLog } from './root.ts'
 /**
@@ -110,11 +104,9 @@ async function readWithoutLock(path: string, stateDirectory: string, system: Sys
     contentPermissions: existsSync(artifacts)
       ? await readingOf(() => readPermissions(artifacts, { deep: true, isShared: () => false }))
       : skip('the root has no artifacts yet'),
-    artifactSample: await unwrapped(() =>
-      readSample(join(artifacts, 'sha256'), SAMPLE, system, pause),
-    ),
+    artifactSample: await unwrapped(() => readSample(join(artifacts, 'sha256'), SAMPLE, system)),
     fileSample: await unwrapped(() =>
-      readSample(join(path, FILES_DIRECTORY, 'sha256'), SAMPLE, system, pause),
+      readSample(join(path, FILES_DIRECTORY, 'sha256'), SAMPLE, system),
     ),
     quarantined: await readingOf(() => readQuarantined(path)),
     temporary: await readingOf(() => readTemporary(path, stateDirectory, system)),
@@ -145,11 +137,13 @@ async function readUnderLock(
   const product = settings.product!
   const state = 'value' in lock ? lock.value : null
   if (state === null || state === 'running' || !('value' in root)) {
-    const reason = state === 'running' ? 'a server runs: svc doctor' : 'the root cannot be read'
-    const none = skip(reason)
+    const none =
+      state === 'running'
+        ? skip('a server has the root: it makes the check', 'svc doctor')
+        : skip('the root cannot be read')
     const documents =
       'value' in stored
-        ? await readStore(product, 'caller', stored, (store) => readDocuments(store, system, pause))
+        ? await readStore(product, 'caller', stored, (store) => readDocuments(store, system))
         : none
     return {
       control: 'failed' in root ? root : none,
@@ -173,11 +167,12 @@ async function readUnderLock(
     droppedRecords: inside?.droppedRecords ?? 0,
     system,
   }
-  const { control, content, artifacts } = await readControl(rootOptions, () =>
-    digestNames(join(product.root, 'artifacts/sha256')),
-  )
+  const { control, content, artifacts, mayHoldDocuments } = await readControl(rootOptions)
   const { log, newestAtMicros } = await readLog(rootOptions)
-  const documentFile = await readDocumentFile(rootOptions)
+  const documentFile =
+    product.database === null
+      ? await readDocumentFile(rootOptions, mayHoldDocuments)
+      : skip('the documents are in PostgreSQL')
   const isReadable =
     product.database !== null ||
     ('value' in documentFile &&
@@ -185,18 +180,19 @@ async function readUnderLock(
       documentFile.value.schema.version === documentFile.value.schema.known)
   const reading = isReadable
     ? await readStore(product, use, stored, async (store) => ({
-        documents: await readDocuments(store, system, pause),
+        documents: await readDocuments(store, system),
         files:
           product.storage.s3 === null
-            ? await readStoredFiles(
-                store,
-                product.root,
-                await digestNames(join(product.root, FILES_DIRECTORY, 'sha256')),
-                pause,
-              )
+            ? await readStoredFiles(store, {
+                root: product.root,
+                stored: await listContents(join(product.root, FILES_DIRECTORY, 'sha256')),
+                system,
+              })
             : null,
       }))
-    : skip('the document file cannot be read, or has another schema version')
+    : 'skipped' in documentFile
+      ? documentFile
+      : skip('documents.db cannot be read, or has another schema version')
   const recorded = 'value' in content ? content.value.documentsSequence : null
   return {
     control,
@@ -210,7 +206,7 @@ async function readUnderLock(
     ),
     storedFiles: mapped(reading, ({ files }) =>
       files === null
-        ? skip('files are in the S3-compatible store: svc-server verify-storage')
+        ? skip('the files are in an S3-compatible store', 'svc-server verify-storage')
         : { value: files },
     ),
     recordTimes:

@@ -10,7 +10,7 @@ import type { ControlReader } from '../../../storage/control/database.ts'
 import { findEnvironment, readDocumentsSequence } from '../../../storage/control/environment.ts'
 import { inspectControl } from '../../../storage/control/inspection.ts'
 import { listKeyringChecks } from '../../../storage/control/keyring-checks.ts'
-import { listLiveReleases } from '../../../storage/control/releases.ts'
+import { hasReleases, listLiveReleases } from '../../../storage/control/releases.ts'
 import type { Keyring } from '../../../storage/keyring.ts'
 import { inspectLog, type LogInspection } from '../../../storage/logs/log-inspection.ts'
 import {
@@ -19,6 +19,7 @@ import {
   LOGS_DIRECTORY,
   LOGS_FILE,
   LOGS_UNWRITTEN_FILE,
+  requireControl,
 } from '../../../storage/root.ts'
 import { unseal } from '../../../storage/sealing.ts'
 import type { DatabaseUse } from '../../../system/inspected-databases.ts'
@@ -34,12 +35,13 @@ import type {
   Reading,
 } from '../readings.ts'
 import { skip } from '../readings.ts'
+import { countOrphans, listContents } from './files.ts'
 import { readingOf } from './reading-of.ts'
+import { readSegments, type SegmentsReading } from './segments.ts'
 
 const MIB = 1024 * 1024
 /** A check reads the whole file: for seconds on a stopped root, for milliseconds in a server. */
-const INTEGRITY_BYTES_MAX = { stopped: 256 * MIB, running: 4 * MIB } as const
-const SEGMENTS_READ_MAX = 4
+const INTEGRITY_BYTES_MAX = { stopped: 1024 * MIB, running: 4 * MIB } as const
 const SECRETS_MAX = 100
 
 export interface RootOptions {
@@ -59,24 +61,26 @@ export interface ControlReadings {
   readonly control: Reading<ControlReading>
   readonly content: Reading<ControlContentReading>
   readonly artifacts: Reading<ArtifactsReading>
+  /** True if documents were written, or Releases that may write some. */
+  readonly mayHoldDocuments: boolean
 }
 
 interface Content extends ControlContentReading {
+  readonly hasReleases: boolean
   readonly stored: readonly { readonly digest: string; readonly bytes: number }[]
 }
 
 const integrityMax = ({ isRunning }: RootOptions): number =>
   INTEGRITY_BYTES_MAX[isRunning ? 'running' : 'stopped']
 
-/** `storedDigests` are the names of all files of artifacts. */
-export async function readControl(
-  options: RootOptions,
-  storedDigests: () => Promise<readonly string[]>,
-): Promise<ControlReadings> {
+export async function readControl(options: RootOptions): Promise<ControlReadings> {
   const path = join(options.path, CONTROL_FILE)
-  if (!existsSync(path)) {
+  const unknown = { mayHoldDocuments: false }
+  const present = await readingOf(() => requireControl(options.path))
+  if (!('value' in present) || !existsSync(path)) {
     const none = skip('the root has no control database yet')
-    return { control: none, content: none, artifacts: none }
+    const control = 'value' in present ? none : present
+    return { control, content: none, artifacts: none, ...unknown }
   }
   const { use } = options
   const inspected = await readingOf(() =>
@@ -86,18 +90,17 @@ export async function readControl(
   )
   if (!('value' in inspected)) {
     const none = skip('control.db cannot be read')
-    return { control: inspected, content: none, artifacts: none }
+    return { control: inspected, content: none, artifacts: none, ...unknown }
   }
   const { found, content } = inspected.value
   if (content === null) {
     const none = skip('control.db has another schema version')
-    return { control: { value: found }, content: none, artifacts: none }
+    return { control: { value: found }, content: none, artifacts: none, ...unknown }
   }
-  const { stored, ...rest } = content
-  const artifacts = await readingOf(async () =>
-    compareArtifacts(options.path, stored, await storedDigests()),
-  )
-  return { control: { value: found }, content: { value: rest }, artifacts }
+  const { stored, hasReleases: hasAny, ...rest } = content
+  const artifacts = await readingOf(() => compareArtifacts(stored, options))
+  const mayHoldDocuments = rest.documentsSequence > 0 || hasAny
+  return { control: { value: found }, content: { value: rest }, artifacts, mayHoldDocuments }
 }
 
 function readContent(
@@ -134,34 +137,43 @@ function readContent(
     oldestPendingAuditMillis:
       pending.oldest === null ? 0 : Math.max(0, system.nowMillis() - idMillis(pending.oldest)),
     documentsSequence: readDocumentsSequence(reader),
+    hasReleases: hasReleases(reader),
     stored: listLiveReleases(reader).flatMap(({ manifest, artifact }) => [manifest, artifact]),
   }
 }
 
-function compareArtifacts(
-  root: string,
+async function compareArtifacts(
   stored: Content['stored'],
-  digests: readonly string[],
-): ArtifactsReading {
+  { path, system }: RootOptions,
+): Promise<ArtifactsReading> {
+  const directory = join(path, 'artifacts/sha256')
   const referenced = new Map(stored.map(({ digest, bytes }) => [digest, bytes]))
+  // At once: a Release that is retired meanwhile loses its files.
   const missing = [...referenced].filter(([digest, bytes]) => {
     const hex = digest.slice('sha256:'.length)
-    const path = join(root, 'artifacts/sha256', hex.slice(0, 2), hex.slice(2))
-    return lstatSync(path, { throwIfNoEntry: false })?.size !== bytes
+    const file = join(directory, hex.slice(0, 2), hex.slice(2))
+    return lstatSync(file, { throwIfNoEntry: false })?.size !== bytes
   })
+  const contents = await listContents(directory)
   return {
     referenced: referenced.size,
     missing: missing.map(([digest]) => digest),
-    orphaned: digests.filter((hex) => !referenced.has(`sha256:${hex}`)).length,
+    orphaned: await countOrphans(contents, (hex) => referenced.has(`sha256:${hex}`), system),
+    isPartial: contents.isPartial,
   }
 }
 
 /** Reads the document file; the documents in it are another reading. */
 export async function readDocumentFile(
   options: RootOptions,
+  mayHoldDocuments: boolean,
 ): Promise<Reading<DocumentFileReading>> {
   const path = join(options.path, DOCUMENTS_FILE)
-  if (!existsSync(path)) return skip('the root has no document file')
+  if (!existsSync(path)) {
+    return mayHoldDocuments
+      ? { failed: 'documents.db is missing, although Releases or documents were written' }
+      : skip('the root has no documents yet')
+  }
   return readingOf(() => ({
     ...inspectSqliteDocuments({
       path,
@@ -178,29 +190,33 @@ export async function readLog(options: RootOptions): Promise<{
 }> {
   const path = join(options.path, LOGS_FILE)
   if (!existsSync(path)) return { log: skip('the root has no log yet'), newestAtMicros: null }
-  const inspected = await readingOf(() =>
-    inspectLog({
+  const inspected = await readingOf(async () => {
+    const found = inspectLog({
       path,
       unwrittenPath: join(options.path, LOGS_UNWRITTEN_FILE),
-      directory: join(options.path, LOGS_DIRECTORY),
       isRunning: options.isRunning,
       integrityBytesMax: integrityMax(options),
-      segmentsReadMax: SEGMENTS_READ_MAX,
-    }),
-  )
+    })
+    const segments = await readSegments(join(options.path, LOGS_DIRECTORY), found.segments)
+    return { found, segments }
+  })
   if (!('value' in inspected)) return { log: inspected, newestAtMicros: null }
-  const { newestAtMicros } = inspected.value
-  return { log: { value: logReading(inspected.value, options) }, newestAtMicros }
+  const { found, segments } = inspected.value
+  const log = { value: logReading(found, segments, options) }
+  return { log, newestAtMicros: found.newestAtMicros }
 }
 
 function logReading(
-  { newestAtMicros, unarchivedAtMicros, lost, ...rest }: LogInspection,
+  { newestAtMicros, unarchivedAtMicros, lost, integrity, schema }: LogInspection,
+  segments: SegmentsReading,
   { isRunning, system, segmentMillisMax, droppedRecords }: RootOptions,
 ): LogReading {
   // A stopped server closes no segment: until its end counts.
   const until = isRunning ? system.nowMillis() : (newestAtMicros ?? 0) / 1000
   return {
-    ...rest,
+    integrity,
+    schema,
+    ...segments,
     lost: lost + droppedRecords,
     unarchivedMillis:
       unarchivedAtMicros === null ? null : Math.max(0, until - unarchivedAtMicros / 1000),

@@ -43,12 +43,12 @@ export async function readMachine(
   const application = product?.applicationListen ?? null
   const { publicUrl } = management
   const s3 = product?.storage.s3 ?? null
-  // Identity alone has no lock that tells whether a server runs.
+  // Without a Product root there is no lock that tells whether a server runs.
   const isUnknown = product === null && inside === null
   const [managementListener, applicationListener, url, certificates, fileStore] = await Promise.all(
     [
       isUnknown || management.listen.port === 0
-        ? skip('it is not known whether a server runs')
+        ? skip('without a Product root it is not known whether a server has the address')
         : readingOf(() => listener(management.listen)),
       application === null || application.port === 0
         ? skip('no application listener is configured')
@@ -97,12 +97,7 @@ export async function readMachine(
       quota: readQuota(),
       applicationProcesses: product?.applicationProcesses ?? 1,
     })),
-    sandbox:
-      inside !== null
-        ? { value: inside.sandbox }
-        : product === null
-          ? skip('no Product root is configured')
-          : await readingOf(readSandbox),
+    sandbox: await readSandbox(),
     sqliteVersion: await readingOf(sqliteVersion),
     managementListener,
     applicationListener,
