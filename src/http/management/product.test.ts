@@ -21,6 +21,7 @@ import { Status } from '../../wire/status.ts'
 import { Published } from '../../wire/workspace.ts'
 
 const CREDENTIAL = '{base}/application-clients/:clientId/credentials/:credentialId'
+const DELIVERIES = '{base}/http-mounts/:mount/deliveries'
 const FUNCTIONS = [functionManifest('notes.list')]
 const TABLES: readonly TableManifest[] = [
   {
@@ -80,7 +81,7 @@ describe('access', () => {
     }
   })
 
-  test('capabilities are those of the contract', () => {
+  test('capabilities are those of the contract and of what stands beside it', () => {
     const table = ROUTES.map(({ method, path, access }) => {
       const { capability } = access as { capability: string }
       return `${method} ${path.replace(/^.*:environmentId/, '{base}')} ${capability}`
@@ -117,7 +118,15 @@ describe('access', () => {
       `POST ${CREDENTIAL}/reveal credentials:read`,
       `POST ${CREDENTIAL}/revoke credentials:manage`,
       `DELETE ${CREDENTIAL} credentials:manage`,
+      'GET {base}/http-mounts releases:read',
+      'PUT {base}/http-mounts/:mount channels:promote',
+      'DELETE {base}/http-mounts/:mount channels:promote',
+      `GET ${DELIVERIES} logs:read`,
+      `GET ${DELIVERIES}/:scheduledId logs:read`,
+      `POST ${DELIVERIES}/:scheduledId/replay data:write`,
+      'GET {base}/http-mount-operations/:operationId releases:read',
       'GET {base}/instances/healthz environments:read',
+      'GET {base}/instances/doctor environments:manage',
       'GET {base}/metrics usage:read',
     ])
   })

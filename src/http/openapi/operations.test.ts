@@ -305,6 +305,7 @@ const STEPS: readonly Step[] = [
   ['readLogArchive', 200],
   ['pruneLogs', 200, () => ({ body: { apply: false, environmentId: undefined } })],
   ['readHealth', 200],
+  ['runDoctor', 200],
   ['readProcessLiveness', 200],
   ['readAdmission', 200],
   ['query', 200, () => call('echo.query')],
