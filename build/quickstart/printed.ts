@@ -1,4 +1,5 @@
 /** Prints the summary of the quickstart: addresses, keys and commands that work unchanged. */
+import { MOUNT } from './hook.ts'
 
 export interface Shown {
   readonly management: string
@@ -66,6 +67,10 @@ function commands(shown: Shown): { title: string; command: string }[] {
             title: 'Write one as another service (a hook; the same event takes effect once):',
             command: shown.hook,
           },
+          {
+            title: 'See what other services sent, and what became of it:',
+            command: operatorCommand(shown, ['http', 'deliveries', MOUNT]),
+          },
         ]),
     {
       title: 'See what is released, as the operator:',
@@ -74,6 +79,10 @@ function commands(shown: Shown): { title: string; command: string }[] {
     {
       title: 'Edit schema.ts, and see what the change would allow before you release it:',
       command: operatorCommand(shown, ['release', '--against', 'production', '--dry-run']),
+    },
+    {
+      title: 'Check the machine, the databases and the files, and see what to repair:',
+      command: operatorCommand(shown, ['doctor']),
     },
     ...(shown.isLive ? [watchCommand(shown)] : []),
   ]

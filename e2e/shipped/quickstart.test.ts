@@ -119,8 +119,9 @@ test(
     expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
     expect(first.commands.length).toBe(1)
     const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
-    const [query = '', mutation = '', hook = '', status = '', check = '', watch = ''] = all
-    expect(all.length).toBe(6)
+    const [query = '', mutation = '', hook = '', deliveries = '', ...operator] = all
+    const [status = '', check = '', doctor = '', watch = ''] = operator
+    expect(all.length).toBe(8)
     expect(paste(first.commands[0]!)).toContain('production')
     expect(paste(query)).toContain('It works.')
     expect(JSON.parse(paste(mutation))).toMatchObject({
@@ -135,8 +136,11 @@ test(
     let messages = ''
     while (!messages.includes('Hello from another service')) messages = paste(query)
     expect(messages.split('Hello from another service')).toHaveLength(2)
+    expect(paste(deliveries)).toContain(deliveryId)
     expect(paste(status)).toContain('production')
     expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
+    // What it finds is up to the machine.
+    expect(paste(`${doctor} || true`)).toMatch(/^\d+ checks: \d+ ok, /m)
     expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
     const secret = join(home, 'keys/confidential.key')
     const secretKey = readFileSync(secret, 'utf8')
