@@ -87,6 +87,10 @@ export class Convergence<T> {
     this.#observed = null
   }
 
+  get isLoading(): boolean {
+    return this.#loads.size > 0
+  }
+
   /** Resolves when no load is in progress, even if loads failed. */
   async whenIdle(): Promise<void> {
     await Promise.allSettled(this.#loads)

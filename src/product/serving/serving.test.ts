@@ -32,8 +32,8 @@ async function reopen(configure: (opened: TestProduct) => void = () => undefined
   configure(harness)
 }
 
-async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void> {
-  await setServingPolicy(harness.product, harness.actor, {
+const desire = (releaseId: ReleaseId, expectedRevision: bigint) =>
+  setServingPolicy(harness.product, harness.actor, {
     operationId: harness.system.ids.make('opn'),
     expectedRevision,
     mode: 'atomic',
@@ -41,6 +41,9 @@ async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void
     changedAtMicros: harness.system.nowMicros(),
     requestId: REQUEST_ID,
   })
+
+async function set(releaseId: ReleaseId, expectedRevision: bigint): Promise<void> {
+  await desire(releaseId, expectedRevision)
   await harness.product.serving.whenIdle()
 }
 
@@ -149,6 +152,20 @@ describe('serving', () => {
     retire(harness.product, harness.actor, { releaseId: first, requestId: REQUEST_ID })
     await expect(setting).rejects.toMatchObject({ code: 'PRODUCT_RELEASE_RETIRED' })
     expect(readServingPolicy(harness.product).desired.revision).toBe('0')
+  })
+
+  test('what another process serves is awaited until the load that replaced it ends', async () => {
+    await set(first, 0n)
+    const third = (await publishRelease(harness, { source: 'third' })).releaseId
+    const loads = new Map([second, third].map((id) => [id, Promise.withResolvers<void>()]))
+    harness.engine.warm = async ({ releaseId }) => loads.get(releaseId)?.promise
+    await desire(second, 1n)
+    const serving = harness.product.serving.whenServing(new Map())
+    await desire(third, 2n)
+    loads.get(second)!.resolve()
+    setImmediate(() => setImmediate(() => loads.get(third)!.resolve()))
+    await serving
+    expect(served()).toEqual([third])
   })
 
   test('serving converges on the last of two policies, whichever is ready first', async () => {

@@ -213,13 +213,17 @@ export class Serving {
 
   /**
    * Resolves when no load is in progress of a target that does not serve yet what another process
-   * serves.
+   * serves. A load whose value was replaced meanwhile serves nothing, so that of the replacement is
+   * waited for too: until it ends, the target serves what the other process has left.
    */
   async whenServing(served: ServedTargets): Promise<void> {
-    const behind = this.#byTarget().filter(
-      ([target, { observedKey }]) => observedKey !== served.get(target),
-    )
-    await Promise.all(behind.map(([, convergence]) => convergence.whenIdle()))
+    for (;;) {
+      const behind = this.#byTarget().filter(
+        ([target, { observedKey, isLoading }]) => isLoading && observedKey !== served.get(target),
+      )
+      if (behind.length === 0) return
+      await Promise.all(behind.map(([, convergence]) => convergence.whenIdle()))
+    }
   }
 
   #byTarget(): [string, Convergence<LoadedRelease> | Convergence<ServedPolicy>][] {
