@@ -1,13 +1,14 @@
 /** Greedy subscribers with one public key and one address, in full size. */
+
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Application } from '../application.ts'
 import {
   measureCalls,
-  openWatchedTarget,
+  openWatchedApplication,
   pingOver,
   type Subscribers,
   subscribeTo,
-  type WatchedTarget,
-} from './watched-target.ts'
+} from './watched-application.ts'
 
 const BUDGET_MIB = 256
 const SLACK_MIB = 96
@@ -17,14 +18,14 @@ const ATTACKS = 3
 const PINGING_SECONDS = 16
 const TIMEOUT = { timeout: 600_000 }
 
-let target: WatchedTarget
-afterEach(() => target?.app.installation.dispose())
+let app: Application
+afterEach(() => app?.installation.dispose())
 
 describe('budgets of subscriptions', () => {
   beforeEach(async () => {
-    target = await openWatchedTarget()
+    app = await openWatchedApplication()
     // The first calls start a runner and trigger the compilation of the code.
-    await measureCalls(target, 2)
+    await measureCalls(app, 2)
   })
 
   const many = { function: 'slow.one', connections: 12, subscriptions: 1_000, seconds: 16 }
@@ -41,17 +42,17 @@ describe('budgets of subscriptions', () => {
   ]
 
   test.each(attacks)('%s hold no more than their budget', TIMEOUT, async (_, attack) => {
-    const { mibBefore, mibPeak, attacked } = await subscribeTo(target, attack)
+    const { mibBefore, mibPeak, attacked } = await subscribeTo(app, attack)
     expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
     expect(Object.keys(attacked.statuses)).toEqual(['200'])
   })
 })
 
 test('pings of connections with 1,000 subscriptions delay no other client', TIMEOUT, async () => {
-  target = await openWatchedTarget()
+  app = await openWatchedApplication()
   const pings = { connections: 60, count: 2_750 * PINGING_SECONDS }
   const p99With = async (subscriptions: number): Promise<number> => {
-    const { beside, attack } = await pingOver(target, { ...pings, subscriptions }, PINGING_SECONDS)
+    const { beside, attack } = await pingOver(app, { ...pings, subscriptions }, PINGING_SECONDS)
     expect(Object.keys(beside!.statuses)).toEqual(['200'])
     // Those beyond the memory of one address are rejected.
     const { LIMIT_EXCEEDED: rejected = 0 } = attack.errors

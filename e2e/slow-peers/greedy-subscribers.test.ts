@@ -1,13 +1,14 @@
 /** Greedy subscribers in small size: half of the default budget, and smaller attacks. */
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Application } from '../application.ts'
 import { argv } from '../argv.ts'
 import {
-  openWatchedTarget,
+  openWatchedApplication,
   pingOver,
   type Subscribers,
   subscribeTo,
-  type WatchedTarget,
-} from './watched-target.ts'
+} from './watched-application.ts'
 
 const BUDGET_MIB = 128
 /**
@@ -17,14 +18,14 @@ const BUDGET_MIB = 128
  */
 const SLACK_MIB = 192
 
-let target: WatchedTarget
+let app: Application
 beforeAll(async () => {
-  target = await openWatchedTarget({ SERVICE_REALTIME_MEMORY_MIB: String(BUDGET_MIB) })
+  app = await openWatchedApplication({ SERVICE_REALTIME_MEMORY_MIB: String(BUDGET_MIB) })
 })
-afterAll(() => target?.app.installation.dispose())
+afterAll(() => app?.installation.dispose())
 
 async function statusOfRealtime(): Promise<unknown> {
-  const { installation, svc } = target.app
+  const { installation, svc } = app
   const { components } = await svc(argv`health --remote --root ${installation.productRoot}`)
   return components.find(({ name }: { name: string }) => name === 'realtime').status
 }
@@ -44,7 +45,7 @@ describe('budgets of subscriptions', () => {
   test.each(attacks)(
     '%s hold no more than their budget, and some are rejected',
     async (_, attack) => {
-      const { mibBefore, mibPeak, attacked, attack: report } = await subscribeTo(target, attack)
+      const { mibBefore, mibPeak, attacked, attack: report } = await subscribeTo(app, attack)
       expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
       expect(Object.keys(report.errors)).toContain('LIMIT_EXCEEDED')
       expect(Object.keys(attacked.statuses)).toEqual(['200'])
@@ -56,7 +57,7 @@ describe('budgets of subscriptions', () => {
     ['subscriptions to lists that are not read', { ...lists, isReading: false }],
     ['subscriptions with much white space', { ...many, blankCharacters: 60_000 }],
   ])('%s hold no more than their budget', async (_, attack) => {
-    const { mibBefore, mibPeak, attacked } = await subscribeTo(target, attack)
+    const { mibBefore, mibPeak, attacked } = await subscribeTo(app, attack)
     expect(mibPeak - mibBefore).toBeLessThanOrEqual(BUDGET_MIB + SLACK_MIB)
     expect(Object.keys(attacked.statuses)).toEqual(['200'])
   })
@@ -65,7 +66,7 @@ describe('budgets of subscriptions', () => {
 test('a ping over many subscriptions costs as much as over one', async () => {
   const pings = { connections: 8, count: 8_000 }
   const cpuWith = async (subscriptions: number): Promise<number> => {
-    const { cpuMillis, attack } = await pingOver(target, { ...pings, subscriptions }, 0)
+    const { cpuMillis, attack } = await pingOver(app, { ...pings, subscriptions }, 0)
     expect(attack).toMatchObject({ states: pings.connections * subscriptions, errors: {} })
     return cpuMillis
   }

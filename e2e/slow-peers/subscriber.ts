@@ -72,14 +72,16 @@ function send(socket: Socket, message: object): void {
   socket.write(frameOf(`${blanks}${JSON.stringify({ version: 1, ...message })}`))
 }
 
-/** Opens a connection and authenticates it. */
+/** Opens a connection and authenticates it. Throws if the server closes it before that. */
 function open(): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname)
     let [rest, isUpgraded]: [Buffer, boolean] = [Buffer.alloc(0), false]
+    let received = ''
     socket.on('error', reject)
     socket.on('close', () => {
       if (performance.now() < endsAt) counts.closed += 1
+      reject(new Error(`a connection was closed before it was authenticated: ${received}`))
     })
     socket.on('data', (bytes: Buffer) => {
       rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
@@ -93,6 +95,7 @@ function open(): Promise<Socket> {
       const frames: ReceivedFrame[] = []
       rest = readFrames(rest, frames)
       for (const { opcode, payload } of frames) {
+        received = payload.toString('latin1', 0, HEAD_BYTES)
         if (opcode === OPCODE.ping) socket.write(Buffer.from([0x8a, 0x80, 0, 0, 0, 0]))
         if (opcode === OPCODE.text) receive(payload, socket, resolve)
       }

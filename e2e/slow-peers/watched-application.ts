@@ -47,25 +47,18 @@ const SHORT = 100
 const LONG = 1_030
 const LONG_PER_CALL = 1_000
 
-export interface WatchedTarget {
-  readonly app: Application
-  /** A public key with the scope `realtime`. */
-  readonly publicKey: string
-}
-
-export async function openWatchedTarget(
+export async function openWatchedApplication(
   environment: Record<string, string> = {},
-): Promise<WatchedTarget> {
+): Promise<Application> {
   const app = await application((workspace) => {
     rmSync(join(workspace, 'functions'), { recursive: true })
     mkdirSync(join(workspace, 'functions'))
     writeFileSync(join(workspace, 'schema.ts'), SCHEMA)
     writeFileSync(join(workspace, 'functions/slow.ts'), FUNCTIONS)
   }, environment)
-  const { key } = await createKey(app, { kind: 'public' })
   await fill(app, SHORT, LONG_PER_CALL)
   await fill(app, 0, LONG - LONG_PER_CALL)
-  return { app, publicKey: key }
+  return app
 }
 
 /** Adds documents, after which every list is read and sent again. */
@@ -100,7 +93,7 @@ export interface SubscriberFigures {
 }
 
 /** Measures normal calls. */
-export function measureCalls({ app }: WatchedTarget, seconds: number): Promise<ClientReport> {
+export function measureCalls(app: Application, seconds: number): Promise<ClientReport> {
   const origin = app.server.application!
   const calls = { kind: 'calls', keys: [app.key], connections: 2, bytes: 0 } as const
   return runClient('client.ts', { ...calls, origin, seconds })
@@ -108,24 +101,24 @@ export function measureCalls({ app }: WatchedTarget, seconds: number): Promise<C
 
 /** Runs one attack beside normal calls and prints its figures. */
 export async function subscribeTo(
-  target: WatchedTarget,
+  app: Application,
   { areChanged = false, ...task }: Subscribers,
 ): Promise<SubscriberFigures> {
-  const pid = serverPid(target.app)
+  const pid = serverPid(app)
   writeFileSync(`/proc/${pid}/clear_refs`, '5')
   const mibBefore = memoryMib(pid, 'VmRSS')
   let hasEnded = false
   const changes = async (): Promise<void> => {
     while (areChanged && !hasEnded) {
-      await fill(target.app, 1, 1)
+      await fill(app, 1, 1)
       await new Promise((resolve) => setTimeout(resolve, 1_000))
     }
   }
   const [attack, attacked] = await Promise.all([
-    runSubscriber(target, task).finally(() => {
+    runSubscriber(app, task).finally(() => {
       hasEnded = true
     }),
-    measureCalls(target, task.seconds - 1),
+    measureCalls(app, task.seconds - 1),
     changes(),
   ])
   const mibPeak = memoryMib(pid, 'VmHWM')
@@ -134,12 +127,14 @@ export async function subscribeTo(
   return figures
 }
 
-function runSubscriber(
-  { app, publicKey }: WatchedTarget,
+/** Runs a subscriber with a public key of its own, whose rate no earlier attack has used up. */
+async function runSubscriber(
+  app: Application,
   task: Subscribers,
   onPinging?: () => void,
 ): Promise<SubscriberReport> {
-  const of = { origin: app.server.application!, key: publicKey }
+  const { key } = await createKey(app, { kind: 'public' })
+  const of = { origin: app.server.application!, key }
   return runClient('subscriber.ts', { ...PLAIN, ...task, ...of }, onPinging)
 }
 
@@ -161,17 +156,17 @@ export interface PingFigures {
 
 /** Sends pings once all subscriptions have their states, beside calls for `besideSeconds`. */
 export async function pingOver(
-  target: WatchedTarget,
+  app: Application,
   { connections, subscriptions, count }: Pings,
   besideSeconds: number,
 ): Promise<PingFigures> {
-  const pid = serverPid(target.app)
+  const pid = serverPid(app)
   const started = Promise.withResolvers<number>()
   const size = { function: 'slow.one', connections, subscriptions, seconds: 0, pings: count }
   const [attack, cpuBefore, beside] = await Promise.all([
-    runSubscriber(target, size, () => started.resolve(cpuMillis(pid))),
+    runSubscriber(app, size, () => started.resolve(cpuMillis(pid))),
     started.promise,
-    started.promise.then(() => (besideSeconds > 0 ? measureCalls(target, besideSeconds) : null)),
+    started.promise.then(() => (besideSeconds > 0 ? measureCalls(app, besideSeconds) : null)),
   ])
   const figures = { cpuMillis: cpuMillis(pid) - cpuBefore, beside, attack }
   process.stdout.write(`${JSON.stringify(size)} ${JSON.stringify(figures)}\n`)
