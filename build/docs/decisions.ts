@@ -16,6 +16,7 @@ const CHAPTERS: Readonly<Record<string, string>> = {
   scheduling: 'Scheduled work and Crons',
   releases: 'Releases, configuration, serving, changes by operators',
   files: 'Stored files, buckets and the S3-compatible API',
+  backups: 'Backups: their format, how they are made and restored',
   http: 'Requests and responses',
   identity: 'Tokens and sessions',
   telemetry: 'The log, metrics and traces',

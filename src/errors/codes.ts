@@ -309,6 +309,11 @@ export const CODES = {
     message: 'Stored Product data breaks an invariant.',
     next: 'Stop the server, keep a copy of the Product root, then investigate or restore a backup.',
   },
+  BACKUP_CORRUPT: {
+    kind: 'corrupt',
+    message: 'The backup is incomplete or was altered.',
+    next: 'Use another copy of the backup, or an earlier one. Nothing of this one was restored.',
+  },
 
   // Application origin (contract/wire.md, Error codes).
   REQUEST_INVALID: {

@@ -27,6 +27,8 @@ export const ID_PREFIXES = [
   'upl',
   'fil',
   'mgs',
+  'bkp',
+  'hst',
 ] as const
 export type IdPrefix = (typeof ID_PREFIXES)[number]
 export type Id<P extends string> = string & { readonly __id: P }
@@ -46,6 +48,8 @@ export type CredentialId = Id<'crd'>
 export type InvocationId = Id<'ivc'>
 export type BucketId = Id<'bkt'>
 export type StorageKeyId = Id<'stk'>
+export type BackupId = Id<'bkp'>
+export type HistoryId = Id<'hst'>
 /** `<table>_` + ULID. */
 export type DocumentId = string & { readonly __document: true }
 

@@ -84,11 +84,16 @@ export class S3Server {
   #list(query: URLSearchParams): Response {
     const prefix = query.get('prefix') ?? ''
     const after = query.get('continuation-token') ?? ''
-    const all = [...this.objects.keys()].sort()
-    const keys = all.filter((key) => key.startsWith(prefix) && key > after)
+    const delimiter = query.get('delimiter')
+    const keys = [...new Set([...this.objects.keys()].map((key) => group(key, prefix, delimiter)))]
+      .sort()
+      .filter((key) => key.startsWith(prefix) && key > after)
     const page = keys.slice(0, PAGE)
     const contents = page.map((key) => {
-      return `<Contents><Key>${key}</Key><Size>${this.objects.get(key)!.length}</Size></Contents>`
+      const object = this.objects.get(key)
+      return object === undefined
+        ? `<CommonPrefixes><Prefix>${key}</Prefix></CommonPrefixes>`
+        : `<Contents><Key>${key}</Key><Size>${object.length}</Size></Contents>`
     })
     const more = keys.length > page.length
     const next = more ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : ''
@@ -122,6 +127,12 @@ export class S3Server {
     })
     return new Response(body)
   }
+}
+
+/** Returns the key, or its beginning up to the first delimiter after the prefix. */
+function group(key: string, prefix: string, delimiter: string | null): string {
+  const at = delimiter === null ? -1 : key.indexOf(delimiter, prefix.length)
+  return at < 0 ? key : key.slice(0, at + 1)
 }
 
 function xml(root: string, content: string): Response {

@@ -22,6 +22,8 @@ const BYTES_PER_MILLI_MIN = 64
 /** S3 takes at most 10,000 parts of at least 5 MiB: the longest file, 5 GiB, has 640 of these. */
 const PART_BYTES = 8 * 1024 * 1024
 const PARTS_IN_FLIGHT = 4
+/** Parts of an upload of unknown length, which one has in memory: the least that S3 takes. */
+const STREAM_PART_BYTES = 5 * 1024 * 1024
 const RETRIES = 3
 
 export class S3Objects {
@@ -46,6 +48,59 @@ export class S3Objects {
     )
     const stored = await this.sizeOf(key)
     if (stored !== size) throw unavailable(`it took ${size} bytes and has ${stored}`)
+  }
+
+  /**
+   * Stores pieces whose number is not known before their end, or replaces the object. Holds a part
+   * and the pieces in flight in memory. Returns the length, which the store has afterwards. After a
+   * failure there may be nothing under the key.
+   */
+  async putPieces(
+    key: string,
+    pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  ): Promise<number> {
+    const millis = this.millisFor(STREAM_PART_BYTES)
+    const options = { type: 'application/octet-stream', retry: RETRIES }
+    let gathered: Uint8Array[] = []
+    let waiting = 0
+    let length = 0
+    let writer: Bun.NetworkSink | null = null
+    try {
+      for await (const piece of pieces) {
+        gathered.push(piece)
+        waiting += piece.length
+        length += piece.length
+        if (waiting < STREAM_PART_BYTES) continue
+        const part = Buffer.concat(gathered)
+        gathered = []
+        waiting = 0
+        writer ??= this.client
+          .file(key)
+          .writer({ ...options, partSize: STREAM_PART_BYTES, queueSize: 1 })
+        const sink = writer
+        await this.request(millis, async () => {
+          await sink.write(part)
+          await sink.flush()
+        })
+      }
+      const rest = Buffer.concat(gathered)
+      const sink = writer
+      await this.request(millis, async () => {
+        if (sink === null) return void (await this.client.write(key, rest, options))
+        await sink.write(rest)
+        await sink.end()
+      })
+    } catch (error) {
+      if (writer === null) throw error
+      // The upload has to end, or the store keeps its parts. Even with an error the runtime makes
+      // an object of them.
+      await Promise.resolve(writer.end(error as Error)).catch(() => undefined)
+      await this.remove(key).catch(() => undefined)
+      throw error
+    }
+    const stored = await this.sizeOf(key)
+    if (stored !== length) throw unavailable(`it took ${length} bytes and has ${stored}`)
+    return length
   }
 
   /** Returns the length that the store reports; null if the object does not exist. */

@@ -1,0 +1,104 @@
+/** Writes a backup as parts and a base, which are segments of bounded length. */
+import type { BackupId } from '../../value/ids.ts'
+import type { BackupRecord, Sidecar } from '../../wire/files/backups.ts'
+import type { BackupTarget } from '../targets/targets.ts'
+import type { Sealer } from './age-files.ts'
+import { addressOf, appendSegment, type ChainEnd, type HistoryAddress } from './chain.ts'
+import { MerkleTree } from './merkle-tree.ts'
+import { SEGMENT_BYTES, sealSegment } from './segments.ts'
+
+export interface BackupWriterOptions extends HistoryAddress {
+  readonly target: BackupTarget
+  readonly sealer: Sealer
+  readonly backupId: BackupId
+  /** The snapshot of the documents. */
+  readonly sequence: number
+  readonly atMicros: bigint
+  readonly end: ChainEnd
+}
+
+export interface WrittenBackup {
+  readonly base: Omit<Sidecar, 'sha256' | 'bytes'>
+  readonly end: ChainEnd
+  readonly counts: Readonly<Record<string, number>>
+}
+
+export class BackupWriter {
+  readonly #options: BackupWriterOptions
+  readonly #documents = new MerkleTree()
+  readonly #counts: Record<string, number> = {}
+  /** The lines of the next segment. One buffer for all of them: each of its own is garbage. */
+  readonly #lines = Buffer.allocUnsafe(SEGMENT_BYTES)
+  #bytes = 0
+  #end: ChainEnd
+
+  constructor(options: BackupWriterOptions) {
+    this.#options = options
+    this.#end = options.end
+  }
+
+  /** Adds a record. Waits while a segment is written. Raises UNAVAILABLE. */
+  async add(record: Exclude<BackupRecord, { t: 'end' }>): Promise<void> {
+    const line = `${JSON.stringify(record)}\n`
+    this.#counts[record.t] = (this.#counts[record.t] ?? 0) + 1
+    if (record.t === 'document') this.#documents.add(documentLeaf(record))
+    await this.#append(line)
+  }
+
+  /** Writes the base, without which the backup does not exist. Raises UNAVAILABLE. */
+  async finish(): Promise<WrittenBackup> {
+    const counts = this.#counts
+    const end: BackupRecord = { t: 'end', counts, merkle: this.#documents.root() }
+    await this.#append(`${JSON.stringify(end)}\n`)
+    const base = await this.#write('base', this.#taken())
+    return { base, end: this.#end, counts }
+  }
+
+  async #append(line: string): Promise<void> {
+    const length = Buffer.byteLength(line)
+    if (this.#bytes + length > SEGMENT_BYTES && this.#bytes > 0) {
+      await this.#write('part', this.#taken())
+    }
+    if (length > SEGMENT_BYTES) await this.#write('part', Buffer.from(line))
+    else this.#bytes += this.#lines.write(line, this.#bytes)
+  }
+
+  /** Returns the lines so far, which are valid until the next ones are appended. */
+  #taken(): Uint8Array {
+    const lines = this.#lines.subarray(0, this.#bytes)
+    this.#bytes = 0
+    return lines
+  }
+
+  async #write(
+    kind: 'part' | 'base',
+    lines: Uint8Array,
+  ): Promise<Omit<Sidecar, 'sha256' | 'bytes'>> {
+    const { target, sealer, backupId, sequence, atMicros, end } = this.#options
+    const segment = {
+      format: 'svc-backup-1' as const,
+      ...addressOf(this.#options),
+      number: this.#end.number + 1,
+      kind,
+      backupId,
+      first: end.number + 1,
+      previous: this.#end.digest,
+      fromSequence: 0,
+      toSequence: sequence,
+      atMicros: String(atMicros),
+    }
+    this.#end = await appendSegment(target, await sealSegment(sealer, segment, lines))
+    return segment
+  }
+}
+
+/** The leaf of a document: a list in JSON, with the fields in this order. */
+export function documentLeaf(document: {
+  readonly id: string
+  readonly createdAtMicros: bigint | string
+  readonly sequence: number
+  readonly text: string | null
+}): string {
+  const { id, createdAtMicros, sequence, text } = document
+  return JSON.stringify([id, String(createdAtMicros), sequence, text])
+}

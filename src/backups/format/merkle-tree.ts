@@ -1,0 +1,31 @@
+/**
+ * The Merkle tree of RFC 6962: its root stands for a list of leaves in their order. A leaf is
+ * added in constant time on average, and memory holds a digest for each level alone.
+ */
+import { sha256 } from '../../system/digests.ts'
+
+const LEAF = Uint8Array.of(0)
+const NODE = Uint8Array.of(1)
+
+export class MerkleTree {
+  /** Roots of complete subtrees, the largest first, with their numbers of leaves. */
+  readonly #roots: { readonly leaves: number; readonly digest: Buffer }[] = []
+
+  add(leaf: Uint8Array | string): void {
+    let root = { leaves: 1, digest: sha256(LEAF, leaf) }
+    for (;;) {
+      const left = this.#roots.at(-1)
+      if (left === undefined || left.leaves !== root.leaves) break
+      this.#roots.pop()
+      root = { leaves: 2 * left.leaves, digest: sha256(NODE, left.digest, root.digest) }
+    }
+    this.#roots.push(root)
+  }
+
+  /** Returns 64 hex characters: for no leaf, the SHA-256 of nothing. */
+  root(): string {
+    const digests = this.#roots.map(({ digest }) => digest)
+    if (digests.length === 0) return sha256('').toString('hex')
+    return digests.reduceRight((right, left) => sha256(NODE, left, right)).toString('hex')
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * A segment: lines of JSON, compressed with zstd, then encrypted with age (docs/backups-format.md).
+ */
+import zlib from 'node:zlib'
+import { assert } from '../../errors/assert.ts'
+import { Fault } from '../../errors/fault.ts'
+import { sha256Hex } from '../../system/digests.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import {
+  type BackupRecord,
+  formatHeader,
+  headerOf,
+  parseRecord,
+  type Sidecar,
+} from '../../wire/files/backups.ts'
+import { AgeFailure, type Bytes, collect, type Opener, type Sealer } from './age-files.ts'
+
+/** Plain bytes after which a segment ends. Its last record may be longer. */
+export const SEGMENT_BYTES = 4 * 1024 * 1024
+/**
+ * Longest segment, before compression and after it. A record has at most the largest value that a
+ * call may return.
+ * @limit Backups: plain bytes of a segment
+ */
+export const SEGMENT_BYTES_MAX = 64 * 1024 * 1024
+const ZSTD_LEVEL = 3
+const NUMBER_DIGITS = 12
+
+export interface SealedSegment {
+  readonly sidecar: Sidecar
+  readonly file: Bytes
+}
+
+/** Returns the name of a segment, without the ending of its file and of its sidecar. */
+export function segmentName(number: number): string {
+  return String(number).padStart(NUMBER_DIGITS, '0')
+}
+
+/** `lines` are the records, each with its line feed. They are read until the end of the call. */
+export async function sealSegment(
+  sealer: Sealer,
+  segment: Omit<Sidecar, 'sha256' | 'bytes'>,
+  lines: Uint8Array,
+): Promise<SealedSegment> {
+  const header = formatHeader({ t: 'segment', ...segment })
+  const plain = Buffer.concat([Buffer.from(`${header}\n`), lines])
+  assert(plain.length <= SEGMENT_BYTES_MAX, 'a segment has bounded length')
+  const compressed = await Bun.zstdCompress(plain, { level: ZSTD_LEVEL })
+  const file = await collect(sealer.seal([compressed]))
+  return { sidecar: { ...segment, sha256: sha256Hex(file), bytes: file.length }, file }
+}
+
+/**
+ * Returns the records of a segment. Raises BACKUP_CORRUPT, with `name` in its detail, where the
+ * file, its header or a record is not what the sidecar says.
+ */
+export async function openSegment(
+  opener: Opener,
+  { name, sidecar, file }: { name: string; sidecar: Sidecar; file: Uint8Array },
+): Promise<BackupRecord[]> {
+  if (file.length !== sidecar.bytes || sha256Hex(file) !== sidecar.sha256) {
+    throw corrupt(name, 'it is not the file that its sidecar names')
+  }
+  const plain = await decompressed(name, await opened(name, opener.open([file])))
+  const text = plain.toString('utf8')
+  const lines = text.split('\n')
+  if (lines.pop() !== '') throw corrupt(name, 'its last line has no end')
+  if (lines[0] !== formatHeader(headerOf(sidecar))) {
+    throw corrupt(name, 'its first line and its sidecar differ')
+  }
+  return lines.slice(1).map((line, i) => {
+    try {
+      return parseRecord(line)
+    } catch (error) {
+      const isForm = error instanceof ValidationError
+      if (!isForm && !(error instanceof SyntaxError)) throw error
+      throw corrupt(name, `line ${i + 2}: ${isForm ? error.message : 'JSON'}`)
+    }
+  })
+}
+
+/** Returns all plain bytes of an encrypted file. Raises BACKUP_CORRUPT. */
+async function opened(name: string, plain: AsyncIterable<Uint8Array>): Promise<Bytes> {
+  try {
+    return await collect(plain)
+  } catch (error) {
+    throw error instanceof AgeFailure ? corrupt(name, error.message, error) : error
+  }
+}
+
+async function decompressed(name: string, compressed: Bytes): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const options = { maxOutputLength: SEGMENT_BYTES_MAX }
+  zlib.zstdDecompress(compressed, options, (error, plain) => {
+    if (error === null) resolve(plain)
+    else reject(corrupt(name, 'it does not hold a zstd frame of bounded length', error))
+  })
+  return promise
+}
+
+export function corrupt(name: string, reason: string, cause?: unknown): Fault {
+  return new Fault('BACKUP_CORRUPT', { detail: `${name}: ${reason}`, cause })
+}
