@@ -55,6 +55,11 @@ export function tableOf(id: string): string {
   return id.slice(0, -1 - ULID_CHARACTERS)
 }
 
+/** Returns the table of the bytes that `compactId` returns. */
+export function tableOfBytes(id: Uint8Array): string {
+  return binaryString(id, 0, id.length - ULID_BYTES - 1)
+}
+
 /** Converts IDs and keys of one table. */
 export class CompactTable {
   readonly name: string

@@ -9,12 +9,14 @@ import type { CompactTexts } from './compact-texts.ts'
 import { definitionKey, IndexTable } from './index-rows.ts'
 import type {
   DocumentStore,
+  DocumentVersion,
   IndexDefinition,
   OperationRecord,
   PhysicalIndex,
   PruneResult,
   RangeRequest,
   RangeResult,
+  ScanPage,
   StoredDocument,
   StoreSchema,
   StoreStatus,
@@ -112,6 +114,14 @@ export class FollowedDocuments implements DocumentStore {
     this.#reads.trim()
   }
 
+  versions(): Promise<ScanPage<DocumentVersion>> {
+    return notOwner()
+  }
+
+  operations(): Promise<ScanPage<OperationRecord>> {
+    return notOwner()
+  }
+
   listIndexes(): readonly PhysicalIndex[] {
     return this.#indexes.listVisible()
   }
@@ -162,6 +172,11 @@ export class FollowedDocuments implements DocumentStore {
   async close(): Promise<void> {
     if (this.#state.close()) await this.#reads.close()
   }
+}
+
+function notOwner(): Promise<never> {
+  const detail = 'documents: only the process that commits makes backups'
+  return Promise.reject(new Fault('UNAVAILABLE', { detail }))
 }
 
 function onlyRead(): Promise<never> {

@@ -149,6 +149,37 @@ export interface PruneResult {
   readonly more: boolean
 }
 
+/** A page of what a snapshot has, for a backup. */
+export interface ScanRequest {
+  /** The last ID of the page before; empty for the first page. */
+  readonly after: string
+  readonly snapshot: number
+  /** Most documents, or operation records, that the page looks at. */
+  readonly rowsMax: number
+  /** The page ends with the text at which all texts have about this many UTF-16 units. */
+  readonly textUnitsMax: number
+}
+
+export interface VersionsRequest extends ScanRequest {
+  /**
+   * Leaves out versions up to this sequence. Tombstones are left out if it is 0: a document that
+   * is not there needs none.
+   */
+  readonly above: number
+}
+
+/** The newest version of a document at a snapshot. */
+export interface DocumentVersion extends Omit<StoredDocument, 'text'> {
+  /** Null for a tombstone. */
+  readonly text: string | null
+}
+
+export interface ScanPage<T> {
+  readonly rows: readonly T[]
+  /** The ID after which the next page begins; null if this is the last page. */
+  readonly after: string | null
+}
+
 export type StoreStatus =
   | { readonly state: 'open' }
   /** It accepts no commits. Open it again to find out what is stored. */
@@ -180,6 +211,15 @@ export interface DocumentStore {
   range(request: RangeRequest): MaybePromise<RangeResult>
 
   operation(operationId: string): MaybePromise<OperationRecord | null>
+
+  /**
+   * Reads the newest version of each document at the snapshot, in the order of the stored bytes of
+   * the IDs, which is the same in every store.
+   */
+  versions(request: VersionsRequest): MaybePromise<ScanPage<DocumentVersion>>
+
+  /** Reads the records of operations that committed at or before the snapshot, or wrote nothing. */
+  operations(request: ScanRequest): MaybePromise<ScanPage<OperationRecord>>
 
   /**
    * Makes all transactions durable together, or none. Batches become durable in the order of the

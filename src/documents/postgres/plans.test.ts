@@ -4,6 +4,7 @@ import { freshDatabase, type TestDatabase } from '../../../testing/databases/pos
 import { openDocuments } from '../../../testing/documents/stores.ts'
 import { KEYS, RANGE, VERSIONS } from './reads.ts'
 import * as retention from './retention.ts'
+import { OPERATION_SCAN, SCAN } from './scans.ts'
 import { SETTINGS } from './schema.ts'
 
 /*
@@ -27,6 +28,8 @@ beforeAll(async () => {
   await client.query(`prepare keys_asc as ${KEYS.asc}`)
   await client.query(`prepare keys_desc as ${KEYS.desc}`)
   await client.query(`prepare versions as ${VERSIONS}`)
+  await client.query(`prepare scan as ${SCAN}`)
+  await client.query(`prepare operation_scan as ${OPERATION_SCAN}`)
   await client.query(`prepare pending as ${retention.PENDING}`)
   await client.query(`prepare garbage as ${retention.VERSIONS}`)
   await client.query(`prepare forgotten as ${retention.OPERATIONS}`)
@@ -47,6 +50,12 @@ const RETENTION = {
   'pending (50)': ['batches_pkey'],
   'garbage (5, 0, 9, 1)': ['batches_pkey', 'documents_pkey'],
   'forgotten (50)': ['batches_by_time', 'operations_pkey'],
+}
+
+/** Statements of backups. */
+const SCANS = {
+  "scan ('items_', 5, 0, 32, 100000)": ['documents_pkey'],
+  "operation_scan ('\\x00', 32, 100000)": ['operations_pkey'],
 }
 
 const FILL = `
@@ -80,6 +89,12 @@ test.each(['empty', 'full'])(
     const text = await plan(`versions (array['items_1'::bytea], array[5])`)
     expect(text).not.toMatch(/Seq Scan|Sort|Hash|Merge|Bitmap/)
     expect(text).toContain('using documents_pkey on documents')
+    for (const [statement, indexes] of Object.entries(SCANS)) {
+      const text = await plan(statement)
+      // The rows of a page are sorted for the sum of their lengths.
+      expect(text).not.toMatch(/Seq Scan on (documents|operations)|Hash|Merge|Bitmap/)
+      for (const index of indexes) expect(text).toContain(index)
+    }
     for (const [statement, indexes] of Object.entries(RETENTION)) {
       const text = await plan(statement)
       expect(text).not.toMatch(/Seq Scan on (batches|documents|operations)|Hash Join|Merge Join/)

@@ -125,6 +125,12 @@ class Entry implements KeyedDocument {
   }
 }
 
+/** Runs a read, once more if its connection is lost. */
+export type ReadQuery = (
+  sql: string,
+  parameters: readonly Parameter[],
+) => Promise<readonly RawRow[]>
+
 interface VersionRequest {
   readonly id: string
   readonly bytes: Buffer
@@ -293,6 +299,8 @@ export class Reads {
   }
 
   /** Runs a read. If its connection is lost, runs it once more on another one. */
+  readonly query: ReadQuery = (sql, parameters) => this.#query(sql, parameters)
+
   async #query(sql: string, parameters: readonly Parameter[]): Promise<readonly RawRow[]> {
     for (let attempt = 1; ; attempt++) {
       const connection = await this.#database.connect()
@@ -308,7 +316,7 @@ export class Reads {
   }
 }
 
-function toOperation(operationId: string, row: RawRow): OperationRecord {
+export function toOperation(operationId: string, row: RawRow): OperationRecord {
   return {
     operationId,
     fingerprint: new Uint8Array(bytes(row, 'fingerprint')),

@@ -14,6 +14,7 @@ import { visible } from '../index-rows.ts'
 import type {
   CommitBatch,
   DocumentStore,
+  DocumentVersion,
   IndexDefinition,
   OperationRecord,
   PhysicalIndex,
@@ -21,9 +22,12 @@ import type {
   PruneResult,
   RangeRequest,
   RangeResult,
+  ScanPage,
+  ScanRequest,
   StoredDocument,
   StoreSchema,
   StoreStatus,
+  VersionsRequest,
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
 import { EpochLost, storeFault } from './failures.ts'
@@ -32,6 +36,7 @@ import { dropIndex, ensureIndexes, fillIndex } from './index-changes.ts'
 import { Reads } from './reads.ts'
 import { prune } from './retention.ts'
 import { bytes } from './rows.ts'
+import { Scans } from './scans.ts'
 import { DOCUMENT_SCHEMA, documentDatabase, migrateDocuments } from './schema.ts'
 import { beginTerm, type Term } from './terms.ts'
 import { Writer } from './writer.ts'
@@ -125,6 +130,7 @@ class PostgresDocuments implements PostgresDocumentStore {
   readonly #database: Database
   readonly #state: StoreState
   readonly #reads: Reads
+  readonly #scans: Scans
   readonly #writer: Writer
   readonly #writerId: string
   readonly #builds: IndexBuilds
@@ -140,6 +146,7 @@ class PostgresDocuments implements PostgresDocumentStore {
     this.#database = reads
     this.#state = state
     this.#reads = new Reads(reads, state, texts)
+    this.#scans = new Scans(this.#reads.query, texts)
     this.#shapes = opened.shapes
     this.#texts = texts
     this.#writerId = writer
@@ -207,6 +214,16 @@ class PostgresDocuments implements PostgresDocumentStore {
     this.#state.checkOpen()
     if (!this.#state.mayHaveOperation(operationId)) return null
     return this.#checkResult(this.#reads.operation(operationId), this.latestSequence)
+  }
+
+  versions(request: VersionsRequest): Promise<ScanPage<DocumentVersion>> {
+    this.#state.checkReadable(request.snapshot)
+    return this.#checkResult(this.#scans.versions(request), request.snapshot)
+  }
+
+  operations(request: ScanRequest): Promise<ScanPage<OperationRecord>> {
+    this.#state.checkReadable(request.snapshot)
+    return this.#checkResult(this.#scans.operations(request), request.snapshot)
   }
 
   async commit({ transactions, onUnreachable }: CommitBatch): Promise<void> {

@@ -20,7 +20,7 @@ import type {
   RangeResult,
   StoredDocument,
 } from '../store.ts'
-import { readResult } from './operation-results.ts'
+import { type OperationRow, toOperation } from './operation-rows.ts'
 
 interface VersionRow {
   /** Null where it is the time of the ID. */
@@ -39,16 +39,6 @@ interface KeyRow {
 
 type KeyParameters = [number, Uint8Array, Uint8Array, number, number]
 type RangeParameters = [number, Uint8Array, Uint8Array, number, number, string]
-
-interface OperationRow {
-  readonly fingerprint: Uint8Array
-  readonly commit_sequence: number | null
-  readonly release_id: string
-  readonly function: string
-  readonly result: string | Uint8Array
-  readonly attempts: number
-  readonly created_at_micros: number
-}
 
 /** Decodes its key only when it is read: most lists read the key of their last entry alone. */
 class Entry implements KeyedDocument {
@@ -207,17 +197,7 @@ export class Reads {
   operation(operationId: string): OperationRecord | null {
     const bytes = ulidBytes(operationId)
     const row = bytes === null ? null : this.#operation.get(bytes)
-    if (row === null) return null
-    return {
-      operationId,
-      fingerprint: row.fingerprint,
-      commitSequence: row.commit_sequence,
-      releaseId: row.release_id,
-      function: row.function,
-      result: readResult(row.result),
-      attempts: row.attempts,
-      createdAtMicros: BigInt(row.created_at_micros),
-    }
+    return row === null ? null : toOperation(operationId, row)
   }
 
   /**

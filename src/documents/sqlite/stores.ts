@@ -8,6 +8,7 @@ import { type IndexTable, visible } from '../index-rows.ts'
 import type {
   CommitBatch,
   DocumentStore,
+  DocumentVersion,
   IndexDefinition,
   OperationRecord,
   PhysicalIndex,
@@ -15,14 +16,18 @@ import type {
   PruneResult,
   RangeRequest,
   RangeResult,
+  ScanPage,
+  ScanRequest,
   StoredDocument,
   StoreSchema,
   StoreStatus,
+  VersionsRequest,
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
 import { encodeBatch } from './batch-messages.ts'
 import { type OpenOptions, openDatabase, storeFault } from './databases.ts'
 import { findNewestOperationId, Reads } from './reads.ts'
+import { Scans } from './scans.ts'
 import { WRITER_SOURCE } from './writer.generated.ts'
 import type { WriterJob, WriterResults } from './writer-jobs.ts'
 import { loadFieldShapes, loadState } from './writer-state.ts'
@@ -47,6 +52,7 @@ class SqliteDocuments implements DocumentStore {
   readonly #database: Database
   readonly #state: StoreState
   readonly #reads: Reads
+  readonly #scans: Scans
   readonly #writer: WriterThread
   readonly #indexes: IndexTable
   readonly #texts: CompactTexts
@@ -61,6 +67,7 @@ class SqliteDocuments implements DocumentStore {
     this.#database = database
     this.#state = state
     this.#reads = new Reads(database, state.newest, texts)
+    this.#scans = new Scans(database, texts)
     this.#indexes = indexes
     this.#texts = texts
     this.#shapes = loadFieldShapes(database)
@@ -135,6 +142,24 @@ class SqliteDocuments implements DocumentStore {
     try {
       this.#openReadTransaction()
       return this.#reads.operation(operationId)
+    } catch (error) {
+      throw this.#faultOf(error)
+    }
+  }
+
+  versions(request: VersionsRequest): ScanPage<DocumentVersion> {
+    return this.#scan(request, () => this.#scans.versions(request))
+  }
+
+  operations(request: ScanRequest): ScanPage<OperationRecord> {
+    return this.#scan(request, () => this.#scans.operations(request))
+  }
+
+  #scan<T>({ snapshot }: ScanRequest, read: () => T): T {
+    this.#state.checkReadable(snapshot)
+    try {
+      this.#openReadTransaction()
+      return read()
     } catch (error) {
       throw this.#faultOf(error)
     }
