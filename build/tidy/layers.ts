@@ -114,7 +114,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'Queries receive placeholders instead',
     commits:
       'committer with group commit, write log for conflict detection, key locks, pending ' +
-      'commits, pinned snapshots, retention',
+      'commits, pinned and held snapshots, retention',
     'query-cache': 'cached results of Queries and the index of their read sets',
     tables:
       'tables of Releases and of the server, with their indexes and projections; reads of ' +

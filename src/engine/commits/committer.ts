@@ -23,6 +23,7 @@ import { type KeyLock, LockManager } from './lock-manager.ts'
 import { PendingCommits, rolledBackFault, stalledFault } from './pending-commits.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 import type { CommitWrites, ReadSet } from './read-set.ts'
+import { type SnapshotHold, SnapshotHolds } from './snapshot-holds.ts'
 import { lockKeys, WriteLog } from './write-log.ts'
 
 /** The key of the global commit lock. No document ID and no index key is the empty string. */
@@ -106,6 +107,7 @@ export class Committer {
   readonly #locks: LockManager
   readonly #contention: ContentionHistory
   readonly #snapshots: PinnedSnapshots
+  readonly #holds: SnapshotHolds
   readonly #memory: MemoryPlan
   #writeLog: WriteLog
   #assigned: number
@@ -132,6 +134,7 @@ export class Committer {
     this.#memory = options.memory ?? DEFAULT_PLAN
     this.#writeLog = emptyLog(this.#durable, this.#memory)
     this.#snapshots = new PinnedSnapshots(this.#durable)
+    this.#holds = new SnapshotHolds(system)
   }
 
   /** The newest durable sequence, which is the snapshot of a new Query. */
@@ -160,6 +163,16 @@ export class Committer {
 
   unpinSnapshot(pin: SnapshotPin): void {
     this.#snapshots.unpin(pin)
+  }
+
+  /** Keeps what the newest durable snapshot sees in the store, for a reader that takes long. */
+  holdSnapshot(): SnapshotHold {
+    return this.#holds.hold(this.#durable)
+  }
+
+  /** The oldest snapshot that is held; infinity if none is. */
+  get oldestHeld(): number {
+    return this.#holds.oldest()
   }
 
   /** Resolves when no attempt reads at a snapshot before `sequence`, which is durable. */

@@ -17,8 +17,8 @@ export const OPERATIONS_MICROS = 30n * 24n * 3_600n * 1_000_000n
 const ROWS_MAX = 2_000
 
 export interface RetentionOptions {
-  readonly store: DocumentStore
-  readonly committer: Committer
+  readonly store: Pick<DocumentStore, 'prune' | 'status'>
+  readonly committer: Pick<Committer, 'durable' | 'oldestHeld'>
   readonly system: System
   readonly log: Logger
 }
@@ -56,7 +56,7 @@ export class Retention {
     let more = true
     while (more && !isStopped() && store.status.state === 'open') {
       const pruned = await store.prune({
-        oldestSnapshot,
+        oldestSnapshot: Math.min(oldestSnapshot, committer.oldestHeld),
         beforeMicros: now - VERSIONS_MICROS,
         operationsBeforeMicros: now - OPERATIONS_MICROS,
         rowsMax: ROWS_MAX,

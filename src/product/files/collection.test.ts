@@ -236,3 +236,18 @@ test('the scrubber finds damage, reports it once, and forgets what was repaired'
   expect(found()).toHaveLength(1)
   await scrubber.close()
 })
+
+test('bytes of deleted files stay while the collection is paused', async () => {
+  const fileId = await put('a')
+  const [resume, resumeOther] = [ports.collection.pause(), ports.collection.pause()]
+  await remove(fileId)
+  system.advance(31_000)
+  await ports.collection.collect()
+  resume()
+  resume()
+  await ports.collection.collect()
+  expect(await stored()).toEqual(digests('a'))
+  resumeOther()
+  await ports.collection.collect()
+  expect(await stored()).toEqual([])
+})

@@ -35,6 +35,7 @@ export class FileCollection {
   readonly #held = new Map<string, number>()
   /** The removal in progress. */
   #removal: { readonly sha256: string; readonly ended: Promise<void> } | null = null
+  readonly #pauses = new Set<object>()
   readonly #runs: CoalescingTask
   readonly #stopListening: () => void
   readonly #timer: ReturnType<typeof setInterval>
@@ -82,6 +83,16 @@ export class FileCollection {
     }
   }
 
+  /**
+   * Keeps all bytes, also those of files that are deleted meanwhile, until the returned function is
+   * called. Removals that began before concern bytes that no file references.
+   */
+  pause(): () => void {
+    const pause = {}
+    this.#pauses.add(pause)
+    return () => void this.#pauses.delete(pause)
+  }
+
   /** Removes the bytes after the grace period, unless a file references them then. */
   suspect(sha256: string): void {
     this.#suspect(sha256, GRACE_MILLIS)
@@ -108,7 +119,7 @@ export class FileCollection {
     if (!this.#hasListed) await this.#list()
     let removed = 0
     for (const [sha256, dueAt] of this.#candidates) {
-      if (this.#runs.isClosed) break
+      if (this.#runs.isClosed || this.#pauses.size > 0) break
       if (dueAt > system.monotonicMillis()) continue
       if (await this.#removeUnreferenced(sha256, dueAt)) removed += 1
     }
@@ -135,6 +146,7 @@ export class FileCollection {
     // A task may have begun to hold them since, or have stored a file. No other code runs between
     // this check and the removal.
     if (this.#held.has(sha256) || this.#candidates.get(sha256) !== dueAt) return false
+    if (this.#pauses.size > 0) return false
     if (isReferenced) {
       this.#candidates.delete(sha256)
       return false
