@@ -12,6 +12,7 @@ import { KEY_BYTES, type KeyringFile } from '../value/product-root.ts'
 export type KeyUse =
   | 'application-public-key'
   | 'application-key-digest'
+  | 'backup-blob-name'
   | 'configuration-secret'
   | 'cursor-cipher'
   | 'cursor-digest'

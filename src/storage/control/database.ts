@@ -148,6 +148,18 @@ export class ControlDatabase {
     }
   }
 
+  /**
+   * Writes a copy, which sees one state, into an empty file. Takes 1 ms for each 500 KiB. Throws
+   * PRODUCT_UNAVAILABLE and PRODUCT_CORRUPT.
+   */
+  copyInto(path: string): void {
+    try {
+      this.#database.query<unknown, [string]>('vacuum into ?1').run(path)
+    } catch (cause) {
+      throw storageFault(cause)
+    }
+  }
+
   close(): void {
     this.#database.close()
   }

@@ -1,0 +1,90 @@
+/** Copies files and artifacts into the target, each once for all backups of a history. */
+import { isFault } from '../../errors/fault.ts'
+import type { BlobBody } from '../../storage/blobs/blobs.ts'
+import { hmacSha256, sha256Stream } from '../../system/digests.ts'
+import type { Sealer } from '../format/age-files.ts'
+import { blobPath, type HistoryAddress } from '../format/chain.ts'
+import type { BackupTarget } from '../targets/targets.ts'
+import type { Throttle } from './throttle.ts'
+
+export interface StoredBytesOptions {
+  readonly target: BackupTarget
+  readonly sealer: Sealer
+  readonly recipients: readonly string[]
+  readonly address: HistoryAddress
+  /** Key of the names. */
+  readonly key: Uint8Array
+  readonly throttle: Throttle
+}
+
+export interface BytesToStore {
+  /** 64 lowercase hex characters. */
+  readonly sha256: string
+  readonly size: number
+  /** Raises PRODUCT_CORRUPT if the bytes are missing. */
+  open(): Promise<BlobBody>
+}
+
+/** The stored bytes are not those of their digest. */
+class DamagedBytes extends Error {}
+
+const SLICE_BYTES = 256 * 1024
+
+export class StoredBytes {
+  readonly #options: StoredBytesOptions
+
+  constructor(options: StoredBytesOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Returns the name under which the target has the bytes; null if they are missing or damaged,
+   * which no backup can repair. Raises UNAVAILABLE.
+   */
+  async store(bytes: BytesToStore): Promise<string | null> {
+    const { target, sealer, recipients, address, key } = this.#options
+    // Other recipients cannot open what is there under the name for the earlier ones.
+    const label = [bytes.sha256, ...[...recipients].sort()].join('\n')
+    const name = hmacSha256(key, label).toString('hex')
+    const path = blobPath(address, name)
+    // A connection that is lost may leave a part of the bytes.
+    if ((await target.sizeOf(path)) === (await sealer.sealedLength(bytes.size))) return name
+    try {
+      await target.write(path, sealer.seal(this.#checked(bytes)))
+      return name
+    } catch (error) {
+      if (!(error instanceof DamagedBytes) && !isFault(error, 'PRODUCT_CORRUPT')) throw error
+      return null
+    }
+  }
+
+  /** Yields the bytes, and throws at their end if they are not those of the digest. */
+  async *#checked({ sha256, size, open }: BytesToStore): AsyncGenerator<Uint8Array> {
+    const { throttle } = this.#options
+    const body = await open()
+    const digest = sha256Stream()
+    let length = 0
+    for await (const chunk of chunksOf(body)) {
+      for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+        const slice = chunk.subarray(at, at + SLICE_BYTES)
+        await throttle.step(() => digest.update(slice))
+        length += slice.length
+        yield slice
+      }
+    }
+    if (length !== size || digest.digest().toString('hex') !== sha256) throw new DamagedBytes()
+  }
+}
+
+/** Returns the digest of an artifact without its algorithm. */
+export function artifactSha256(digest: string): string {
+  return digest.slice('sha256:'.length)
+}
+
+async function* chunksOf(body: BlobBody): AsyncGenerator<Uint8Array> {
+  if (body instanceof Uint8Array) {
+    yield body
+    return
+  }
+  yield* (body instanceof Blob ? body.stream() : body) as AsyncIterable<Uint8Array>
+}
