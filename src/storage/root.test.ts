@@ -19,6 +19,7 @@ import { ENVIRONMENT_ID, makeRoot, ROOT_HOLDER } from '../../testing/product-roo
 import { TestSystem } from '../system/system.ts'
 import { IdFactory } from '../value/ids.ts'
 import { formatKeyring } from '../value/product-root.ts'
+import { findHistory } from './control/environment.ts'
 import { openProductRoot } from './root.ts'
 
 const system = new TestSystem()
@@ -196,6 +197,26 @@ describe('a Product root', () => {
     }
     write(directory, 'keyring.json', keyringFile(1))
     ;(await openProductRoot(directory, system)).close()
+  })
+
+  test('a root keeps its history, and begins one where it has none', async () => {
+    const directory = newRoot()
+    const historyOf = async () => {
+      const root = await openProductRoot(directory, system)
+      const history = root.control.read(findHistory)
+      root.close()
+      return history
+    }
+    const first = await historyOf()
+    expect(first).toMatch(/^hst_/)
+    expect(await historyOf()).toBe(first)
+    // A root of a version before has none.
+    const database = new Database(join(directory, 'control.db'))
+    database.exec('update environment set history_id = null')
+    database.close()
+    const second = await historyOf()
+    expect(second).toMatch(/^hst_/)
+    expect(second).not.toBe(first)
   })
 
   // An empty control database references no artifact and no index: all would be removed.

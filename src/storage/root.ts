@@ -5,6 +5,7 @@
 import { existsSync, rmSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import type { Fault } from '../errors/fault.ts'
+import type { System } from '../system/system.ts'
 import {
   DESCRIPTOR_FILE,
   KEYRING_FILE,
@@ -16,7 +17,12 @@ import { ValidationError } from '../value/validation-error.ts'
 import { parseKeyring, parseRootDescriptor } from '../wire/files/product-root.ts'
 import { ArtifactStore } from './artifacts.ts'
 import { ControlDatabase } from './control/database.ts'
-import { findEnvironment, insertEnvironment } from './control/environment.ts'
+import {
+  beginHistory,
+  findEnvironment,
+  findHistory,
+  insertEnvironment,
+} from './control/environment.ts'
 import { insertKeyringCheck, listKeyringChecks } from './control/keyring-checks.ts'
 import {
   type Access,
@@ -92,7 +98,7 @@ export interface ProductRoot {
  */
 export async function openProductRoot(
   path: string,
-  system: { nowMicros(): bigint },
+  system: Pick<System, 'nowMicros' | 'ids'>,
   isShared = false,
 ): Promise<ProductRoot> {
   const { descriptor, keyring } = readProductRoot(path)
@@ -101,7 +107,7 @@ export async function openProductRoot(
   try {
     const later = requireControl(path)
     control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros(), isShared)
-    bindControl(control, descriptor, keyring, later)
+    bindControl(control, { descriptor, keyring, later, ids: system.ids })
     const artifacts = new ArtifactStore(join(path, 'artifacts'))
     await artifacts.open()
     return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
@@ -192,13 +198,18 @@ function controlLost(later: string): Fault {
   )
 }
 
-/** Records descriptor and keyring at the first opening; checks them against the records later. */
-function bindControl(
-  control: ControlDatabase,
-  descriptor: RootDescriptor,
-  keyring: Keyring,
-  later: string | undefined,
-): void {
+interface Bound {
+  readonly descriptor: RootDescriptor
+  readonly keyring: Keyring
+  readonly later: string | undefined
+  readonly ids: System['ids']
+}
+
+/**
+ * Records descriptor, keyring and history at the first opening; checks descriptor and keyring
+ * against the records later.
+ */
+function bindControl(control: ControlDatabase, { descriptor, keyring, later, ids }: Bound): void {
   control.transaction((tx) => {
     const environment = findEnvironment(tx)
     if (environment === null) {
@@ -211,6 +222,7 @@ function bindControl(
     ) {
       throw invalidRoot('service.json and control.db belong to different Environments')
     }
+    if (findHistory(tx) === null) beginHistory(tx, ids.make('hst'))
     const recorded = listKeyringChecks(tx)
     for (const { keyId, digest } of recorded) {
       if (!keyring.fits(keyId, digest)) {

@@ -1,6 +1,6 @@
 /** The only row of environment: the root's Environment, its configuration and revisions. */
 import { canonicalJson } from '../../value/canonical-json.ts'
-import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
+import type { EnvironmentId, HistoryId, ProjectId } from '../../value/ids.ts'
 import type { RootDescriptor } from '../../value/product-root.ts'
 import type { ControlReader, ControlTx } from './database.ts'
 
@@ -110,4 +110,17 @@ export function readDocumentsSequence(reader: ControlReader): number {
 /** Records the newest durable sequence of the documents, which is not part of the status. */
 export function recordDocumentsSequence(tx: ControlTx, sequence: number): void {
   tx.run('update environment set documents_sequence = ?', sequence)
+}
+
+/** Returns the history that backups of the root continue; null before `beginHistory`. */
+export function findHistory(reader: ControlReader): HistoryId | null {
+  return (
+    reader.get<{ history_id: HistoryId | null }>('select history_id from environment')
+      ?.history_id ?? null
+  )
+}
+
+/** Begins another history: backups of the data before it are not continued. */
+export function beginHistory(tx: ControlTx, historyId: HistoryId): void {
+  tx.run('update environment set history_id = ?', historyId)
 }
