@@ -23,6 +23,8 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/platform-managed-enrollment-token': TOKEN,
   '/etc/svc/platform-database-url': URL_OK,
   '/etc/svc/oidc.json': OIDC_FILE,
+  '/etc/svc/backup-s3-access-key-id': 'id',
+  '/etc/svc/backup-s3-secret-access-key': 'secret',
   '/etc/svc/storage-s3-access-key-id': 'id',
   '/etc/svc/storage-s3-secret-access-key': 'secret',
   '/etc/svc/otel-exporter-otlp-headers': 'api-key=secret',
@@ -65,10 +67,13 @@ test('the parser of settings accepts every example of the environment template',
   const named = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''))
   const settings = VARIABLES.filter(({ required }) => !/only$/.test(required))
   expect(named).toEqual(settings.map(({ name }) => name))
-  const { product, management, managedSource, oidc, workloads } = parseSettings(
-    environment,
-    'serve',
-  )
+  // Backups have one target: a directory or a bucket.
+  const { SERVICE_BACKUP_DIRECTORY, ...inBucket } = environment
+  const inDirectory = Object.entries(environment).filter(([name]) => !/BACKUP_S3/.test(name))
+  const { backups } = parseSettings(Object.fromEntries(inDirectory), 'serve').product!
+  expect(backups?.target).toEqual({ kind: 'directory', path: SERVICE_BACKUP_DIRECTORY })
+  const { product, management, managedSource, oidc, workloads } = parseSettings(inBucket, 'serve')
+  expect(product?.backups?.target).toMatchObject({ kind: 's3', prefix: 'production/' })
   expect(product?.storage.s3).toMatchObject({ bucket: 'svc-files', region: 'us-east-1' })
   expect(product?.actionNetworks.map((network) => network.text)).toEqual(['10.1.0.0/16'])
   expect(product?.jwtProviders).toHaveLength(1)

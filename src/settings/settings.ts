@@ -16,6 +16,7 @@ import {
   parseDatabaseUrl,
   parseListener,
 } from './addresses.ts'
+import { type BackupSettings, backupSettingIn, readBackups } from './backups.ts'
 import { readIdentityProviders } from './identity-providers.ts'
 import { readJwtProviders } from './jwt-providers.ts'
 import { type LogSettings, readLogSettings } from './logs.ts'
@@ -104,6 +105,8 @@ export interface ProductSettings {
   /** Issuers whose tokens identify the callers of Functions. */
   readonly jwtProviders: readonly JwtProvider[]
   readonly storage: StorageSettings
+  /** Null makes no backups but those whose recipients an operator names. */
+  readonly backups: BackupSettings | null
 }
 
 export interface ActionNetwork {
@@ -287,7 +290,9 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
       'SERVICE_APPLICATION_PROCESSES',
       PROCESSES,
     )
-    return { root, applicationListen, applicationProcesses, s3Host, database, storage, ...lists }
+    const backups = readBackups(environment, { root, files: storage.s3 })
+    const parts = { applicationListen, applicationProcesses, s3Host, database, storage, backups }
+    return { root, ...parts, ...lists }
   }
   if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)
@@ -295,6 +300,8 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
   if (origins !== null) throw needsRoot('SERVICE_PRODUCT_ALLOWED_ORIGINS')
   if (networks !== null) throw needsRoot('SERVICE_ACTION_ALLOWED_NETWORKS')
   if (authConfigPath !== null) throw needsRoot('SERVICE_PRODUCT_AUTH_CONFIG')
+  const ofBackups = backupSettingIn(environment)
+  if (ofBackups !== null) throw needsRoot(ofBackups)
   return null
 }
 

@@ -2,7 +2,7 @@
 import type { Secret } from '../value/secret.ts'
 import { isOrigin } from './addresses.ts'
 import { invalid, type ProcessEnvironment, readPlain, readSecret } from './sources.ts'
-import type { VariableName } from './variables.ts'
+import type { PlainName, SecretName, VariableName } from './variables.ts'
 
 export interface StorageSettings {
   /** Bytes that uploads leave free on the disk of the Product root. */
@@ -29,7 +29,7 @@ export function readStorage(environment: ProcessEnvironment): StorageSettings {
   const name = 'SERVICE_STORAGE_FREE_FLOOR_BYTES'
   const floor = readPlain(environment, name)!
   if (!/^(0|[1-9][0-9]{0,14})$/.test(floor)) throw invalid(name, 'a whole number of bytes')
-  return { freeFloorBytes: Number(floor), s3: readS3(environment) }
+  return { freeFloorBytes: Number(floor), s3: readS3(environment, STORAGE_S3) }
 }
 
 /** Returns the host of the S3 API; null without one. Throws SERVER_CONFIGURATION_INVALID. */
@@ -49,25 +49,47 @@ export const S3_NAMES = [
   'SERVICE_STORAGE_S3_SECRET_ACCESS_KEY',
 ] as const satisfies readonly VariableName[]
 
-function readS3(environment: ProcessEnvironment): S3Settings | null {
-  const endpoint = readPlain(environment, 'SERVICE_STORAGE_S3_ENDPOINT')
-  const bucket = readPlain(environment, 'SERVICE_STORAGE_S3_BUCKET')
-  const region = readPlain(environment, 'SERVICE_STORAGE_S3_REGION')!
-  const accessKeyId = readSecret(environment, 'SERVICE_STORAGE_S3_ACCESS_KEY_ID')
-  const secretAccessKey = readSecret(environment, 'SERVICE_STORAGE_S3_SECRET_ACCESS_KEY')
+/** The variables of one S3-compatible store. */
+export interface S3Names {
+  readonly endpoint: PlainName
+  readonly bucket: PlainName
+  readonly region: PlainName
+  readonly accessKeyId: SecretName
+  readonly secretAccessKey: SecretName
+}
+
+const STORAGE_S3: S3Names = {
+  endpoint: S3_NAMES[0],
+  bucket: S3_NAMES[1],
+  region: 'SERVICE_STORAGE_S3_REGION',
+  accessKeyId: S3_NAMES[2],
+  secretAccessKey: S3_NAMES[3],
+}
+
+/**
+ * Returns a store; null if none of its variables but the region is set. Throws
+ * SERVER_CONFIGURATION_INVALID and SERVER_SECRET_CONFIGURATION_CONFLICT.
+ */
+export function readS3(environment: ProcessEnvironment, names: S3Names): S3Settings | null {
+  const endpoint = readPlain(environment, names.endpoint)
+  const bucket = readPlain(environment, names.bucket)
+  const region = readPlain(environment, names.region)!
+  const accessKeyId = readSecret(environment, names.accessKeyId)
+  const secretAccessKey = readSecret(environment, names.secretAccessKey)
+  const needed = [names.endpoint, names.bucket, names.accessKeyId, names.secretAccessKey]
   const values = [endpoint, bucket, accessKeyId, secretAccessKey]
   const absent = values.indexOf(null)
   if (values.every((value) => value === null)) {
     return null
   }
   if (endpoint === null || bucket === null || accessKeyId === null || secretAccessKey === null) {
-    throw invalid(S3_NAMES[absent]!, `set, as all of ${S3_NAMES.join(', ')} are, or none of them`)
+    throw invalid(needed[absent]!, `set, as all of ${needed.join(', ')} are, or none of them`)
   }
   if (!isOrigin(endpoint, ['https', 'http'])) {
-    throw invalid(S3_NAMES[0], 'an origin such as https://s3.example.com')
+    throw invalid(names.endpoint, 'an origin such as https://s3.example.com')
   }
-  if (!BUCKET.test(bucket)) throw invalid(S3_NAMES[1], 'the name of a bucket')
-  if (!REGION.test(region)) throw invalid('SERVICE_STORAGE_S3_REGION', 'a region: us-east-1')
+  if (!BUCKET.test(bucket)) throw invalid(names.bucket, 'the name of a bucket')
+  if (!REGION.test(region)) throw invalid(names.region, 'a region: us-east-1')
   const keys = { accessKeyId: accessKeyId.secret, secretAccessKey: secretAccessKey.secret }
   return { endpoint, bucket, region, ...keys }
 }

@@ -4,6 +4,8 @@
  * rules stand in settings.ts and the files beside it.
  */
 
+import { BACKUP_VARIABLES } from './backup-variables.ts'
+
 export interface Variable {
   readonly name: string
   readonly required: 'yes' | 'one source' | 'paired' | 'no' | 'recovery only' | 'client only'
@@ -203,6 +205,7 @@ export const VARIABLES = [
     file: true,
     description: 'Secret of the access key for that store',
   },
+  ...BACKUP_VARIABLES,
   {
     name: 'SERVICE_APPLICATION_PROCESSES',
     required: 'no',

@@ -1,4 +1,6 @@
 /** Each rule of the server's settings, broken once, with the expected code and variable. */
+
+import { BACKUPS } from './backup-rows.ts'
 import {
   APPLICATION,
   DANGLING,
@@ -410,4 +412,12 @@ const PRODUCT: readonly Row[] = [
   ['the workload file is JSON', OIDC_INVALID, WORKLOADS, { [WORKLOADS]: file('text', 'canary') }],
 ]
 
-export const ROWS = [...SOURCES, ...DATABASES, ...ADDRESSES, ...PRODUCT, ...STORAGE, ...TRACES]
+export const ROWS = [
+  ...SOURCES,
+  ...DATABASES,
+  ...ADDRESSES,
+  ...PRODUCT,
+  ...STORAGE,
+  ...BACKUPS,
+  ...TRACES,
+]

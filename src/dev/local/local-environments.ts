@@ -131,6 +131,7 @@ function settingsOf({
       actionNetworks: LOCAL_NETWORKS.map((text) => ({ text, range: parseNetwork(text)! })),
       jwtProviders: existsSync(auth) ? readJwtProviders(auth) : [],
       storage: readStorage({}),
+      backups: null,
     },
   }
 }
