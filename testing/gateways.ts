@@ -60,6 +60,7 @@ export interface TestGateway {
   readonly engine: Engine
   readonly files: Files
   readonly filesDirectory: string
+  readonly store: DocumentStore
   readonly metrics: Metrics
   readonly keyUsage: KeyUsage
   readonly rejections: RejectionLog
@@ -196,6 +197,7 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
     engine,
     files,
     filesDirectory: join(directory, 'files'),
+    store,
     metrics,
     keyUsage,
     rejections,

@@ -177,6 +177,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     migrations:
       'migrations of stored documents: their actions and dry runs, and those that a ' +
       'Release requires',
+    backups: 'backups that operators ask for: their start, the list, the archive of one',
     crons: 'Crons: which are in force, their activation, manual runs',
     serving:
       'the serving policy, the Releases that Channels and the policy serve, and the ' +

@@ -85,6 +85,7 @@ export function createEngine(options: EngineOptions): Engine {
     inbox,
     migrations,
     describe: (code) => pool.describe(code),
+    holdSnapshot: () => committer.holdSnapshot(),
     prepare: async (release) => {
       const { tables } = await preparations.prepare(release)
       return storedTables(store, tables, committer.durable)

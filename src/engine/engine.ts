@@ -5,6 +5,7 @@ import type { ReleaseId } from '../value/ids.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
 import type { DocumentAdministration } from './administration/document-administration.ts'
+import type { SnapshotHold } from './commits/snapshot-holds.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
@@ -62,6 +63,8 @@ export interface Engine extends CallEngine {
    * server.
    */
   describe(code: ReleaseCode): Promise<Json>
+  /** Keeps what the newest durable snapshot sees, for a reader that takes long. */
+  holdSnapshot(): SnapshotHold
   /** Documents as operators read and write them. */
   readonly administration: DocumentAdministration
   /**

@@ -102,7 +102,14 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   const environment =
     root === undefined
       ? null
-      : await openEnvironment({ ...options, traces, processes, auditSink, rootPath: root })
+      : await openEnvironment({
+          ...options,
+          traces,
+          processes,
+          auditSink,
+          identityDatabase: identity.database,
+          rootPath: root,
+        })
   const running = {
     ...options,
     traces,

@@ -1,5 +1,7 @@
 /** Opens the Product Environment of a server: root, documents, engine and rules. */
 
+import { Backups } from '../backups/service/backups.ts'
+import type { Database } from '../database/database.ts'
 import type { DocumentStore } from '../documents/store.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -64,6 +66,8 @@ export interface OpenEnvironment {
   readonly keyUsage: KeyUsage
   readonly containment: () => ContainmentLevel | null
   readonly rejections: RejectionLog
+  /** Null without an identity database, which backups are part of. */
+  readonly backups: Backups | null
 }
 
 /** The settings that concern the Environment. */
@@ -75,6 +79,8 @@ export interface EnvironmentOptions {
   readonly configuration: EnvironmentSettings
   readonly rootPath: string
   readonly auditSink: AuditSink
+  /** Null or absent in a server of `svc dev`, which has none and makes no backups. */
+  readonly identityDatabase?: Database | null
   /** Null or absent accepts no loss of documents. */
   readonly acceptedLoss?: AcceptedLoss | null
   /** `ProductOptions.cronsChannel`. */
@@ -150,11 +156,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     onDurable: processes === null ? undefined : processes.committed.bind(processes),
     issueGuest: ((request) => tokens.issueGuest(request)) satisfies IssueGuest,
   }
-  const buckets = new StoredBuckets(root.control, root.descriptor)
-  const storageKeys = new StorageKeys(root)
-  const { engine, files } = openFilesOf(
-    { ...shared, keyring: root.keyring, buckets, storageKeys, blobs },
-    (storage) => createEngine({ ...ports, storage }),
+  const { engine, files } = openFilesOf({ ...shared, ...storageOf(root), blobs }, (storage) =>
+    createEngine({ ...ports, storage }),
   )
   closing.add(() => engine.close())
   closing.add(() => files.close())
@@ -175,6 +178,8 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   )
   engine.scheduler.start(schedulerHost(product))
   engine.migrations.start(schedulerHost(product))
+  const backups = backupsOf(options, { root, log, engine, store, files })
+  closing.add(() => backups?.close())
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
   const rejections = new RejectionLog(log)
@@ -182,7 +187,43 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const releases = new ServingHealth({ ...product, log })
   const parts = { memory, product, engine, store, releases, files, objects, logs, addRecords }
   const containment = () => pool.statistics().containment
-  return { ...parts, tokens, log, keyUsage, containment, rejections }
+  return { ...parts, tokens, log, keyUsage, containment, rejections, backups }
+}
+
+function storageOf(root: ProductRoot) {
+  const buckets = new StoredBuckets(root.control, root.descriptor)
+  return { keyring: root.keyring, buckets, storageKeys: new StorageKeys(root) }
+}
+
+function backupsOf(
+  { configuration, identityDatabase = null, system, metrics }: EnvironmentOptions,
+  {
+    root,
+    log,
+    engine,
+    store,
+    files,
+  }: Pick<OpenEnvironment, 'log' | 'engine' | 'store' | 'files'> & {
+    readonly root: ProductRoot
+  },
+): Backups | null {
+  if (identityDatabase === null) return null
+  const { backups = null, storage } = configuration.product ?? {}
+  return new Backups({
+    server: {
+      system,
+      store,
+      holdSnapshot: () => engine.holdSnapshot(),
+      holdFiles: () => files.collection.pause(),
+      root,
+      blobs: files.blobs,
+      identity: identityDatabase,
+    },
+    log,
+    metrics,
+    recipients: backups?.recipients ?? null,
+    freeFloorBytes: storage?.freeFloorBytes ?? 0,
+  })
 }
 
 /** Each application process has an engine as well, and so the same part of the memory. */
@@ -233,7 +274,7 @@ const OBJECT_UPLOADS_MAX = 16
 
 /** Returns the parts of an open Environment that its management routes use. */
 export function environmentApp(
-  { product, engine, releases, logs, files, objects }: OpenEnvironment,
+  { product, engine, releases, logs, files, objects, backups }: OpenEnvironment,
   application: Pick<ApplicationOrigin, 'health'>,
   metrics: Metrics,
   doctor: EnvironmentApp['doctor'],
@@ -246,6 +287,8 @@ export function environmentApp(
     metrics,
     doctor,
     objectUploads: new ConcurrencyLimit(OBJECT_UPLOADS_MAX, 'PRODUCT_UNAVAILABLE'),
+    backups,
+    backupDownloads: { open: 0 },
     health: async () => [
       ...(await engine.health()),
       await releases.check(),

@@ -49,6 +49,10 @@ export const LOGS_UNWRITTEN_FILE = 'logs.unwritten'
 export const LOGS_DIRECTORY = 'logs'
 /** Contains the name of the S3 bucket that holds them, if one does. */
 export const FILES_S3_FILE = 'files.s3'
+/** The directory of backups that operators asked for, each in a directory of its own. */
+export const BACKUPS_DIRECTORY = 'backups'
+/** The copy of the control database that a backup reads, which removes it. */
+export const CONTROL_COPY_FILE = 'control.backup'
 /** The development key by which programs of this machine reach `svc dev`. */
 export const DEVELOPMENT_KEY_FILE = 'development.key'
 export const LOCK_FILE = 'lock.db'
@@ -62,6 +66,8 @@ const STATE_FILES = [
   LOGS_UNWRITTEN_FILE,
   FILES_DIRECTORY,
   LOGS_DIRECTORY,
+  BACKUPS_DIRECTORY,
+  ...withLogs(CONTROL_COPY_FILE),
   'artifacts',
   ...withLogs(CONTROL_FILE),
 ]

@@ -6,7 +6,7 @@
 
 /** All capabilities, sorted. Roles also grant those that no route needs. */
 export const CAPABILITIES = [
-  'backups:manage', // Needed by no route.
+  'backups:manage',
   'channels:promote',
   'configuration:manage',
   'configuration:read',

@@ -2,6 +2,7 @@
 import { expect } from 'vitest'
 import { type ManagementApp, managementRoutes } from '../../src/http/management/routes.ts'
 import type { Identity } from '../../src/identity/identity.ts'
+import type { BackupMaker } from '../../src/product/backups/backups.ts'
 import type { ConsoleObjects } from '../../src/product/files/console-objects.ts'
 import type { Files } from '../../src/product/files/files.ts'
 import type { Logs } from '../../src/product/logs/logs.ts'
@@ -39,6 +40,8 @@ export function mountedRoutes(
       logs: unused<Logs>('log'),
       files: unused<Files>('files'),
       objects: unused<ConsoleObjects>('objects'),
+      backups: unused<BackupMaker>('backups'),
+      backupDownloads: { open: 0 },
       objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
       health: () => expect.unreachable('the health was read'),
       doctor: () => expect.unreachable('the doctor was run'),

@@ -1,5 +1,6 @@
 /** Both origins over one real identity database, one real Product and one engine, in process. */
 
+import type { Backups } from '../../src/backups/service/backups.ts'
 import { type ManagementApp, managementRoutes } from '../../src/http/management/routes.ts'
 import { openApiText } from '../../src/http/openapi/published.ts'
 import { requestCounts } from '../../src/http/request-counts.ts'
@@ -14,6 +15,7 @@ import type { CronManifest, TableManifest } from '../../src/value/manifest.ts'
 import { DeclaredFailure, type TestHandler } from '../engine/in-process-pool.ts'
 import { openTestGateway, type TestGateway } from '../gateways.ts'
 import { openTestLogs } from '../logs.ts'
+import { openTestBackups } from '../management/backups.ts'
 import { migrationHandler, migrationManifest } from '../migrations/in-process-migrations.ts'
 import { functionManifest } from '../products.ts'
 import { type ExternalLogins, externalLogins, MANAGED_TOKEN } from '../providers/external-logins.ts'
@@ -82,6 +84,7 @@ export interface Origins {
   readonly logins: ExternalLogins
   readonly gateway: TestGateway
   readonly product: Product
+  readonly backups: Backups
   /** Makes the grant that uploads show from then on; returns its ID. */
   grantUpload(): Promise<string>
   /** Makes the grant of the file, which downloads show from then on. */
@@ -151,7 +154,8 @@ export async function openOrigins(): Promise<Origins> {
   await logs.store.flushed()
   const grants = grantsOf(gateway)
   const developmentKey = gateway.issueKey('development')
-  const management = managementOf(logins, gateway, logs.logs)
+  const backups = openTestBackups(gateway, { identity: logins.identity.database })
+  const management = managementOf({ logins, gateway, logs: logs.logs, backups })
   const authorities: Record<string, () => Promise<[string, string]>> = {
     operator: async () => ['authorization', `Bearer ${logins.owner.accessToken}`],
     externalIdentity: async () => ['authorization', `Bearer ${await logins.token()}`],
@@ -164,6 +168,7 @@ export async function openOrigins(): Promise<Origins> {
     logins,
     gateway,
     product,
+    backups,
     grantUpload: () => grants.upload(),
     grantDownload: (fileId) => grants.download(fileId),
     signDownload: (fileId) => grants.signed(fileId),
@@ -184,6 +189,7 @@ export async function openOrigins(): Promise<Origins> {
       return operation.elsewhere ? gateway.application.fetch(request) : management.fetch(request)
     },
     async close() {
+      await backups.close()
       await gateway.close()
       await logs.dispose()
       await logins.dispose()
@@ -191,8 +197,15 @@ export async function openOrigins(): Promise<Origins> {
   }
 }
 
+interface ManagementParts {
+  readonly logins: ExternalLogins
+  readonly gateway: TestGateway
+  readonly logs: ManagementApp['logs']
+  readonly backups: Backups
+}
+
 /** Mounts the management origin over the Product of the gateway. */
-function managementOf(logins: ExternalLogins, gateway: TestGateway, logs: ManagementApp['logs']) {
+function managementOf({ logins, gateway, logs, backups }: ManagementParts) {
   const { product, root } = gateway.harness
   return testManagement<ManagementApp>({
     app: {
@@ -216,6 +229,8 @@ function managementOf(logins: ExternalLogins, gateway: TestGateway, logs: Manage
       files: gateway.files,
       objects: new ConsoleObjects({ root, files: gateway.files, heldAudits: product.heldAudits }),
       objectUploads: new ConcurrencyLimit(1, 'PRODUCT_UNAVAILABLE'),
+      backups,
+      backupDownloads: { open: 0 },
     },
     system: logins.system,
     log: logins.log.log,

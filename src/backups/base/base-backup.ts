@@ -12,11 +12,11 @@ import { assert } from '../../errors/assert.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
 import { type ControlRow, prepareCopy, readCopy, removeCopy } from '../../storage/control/copies.ts'
 import { readOwnFile } from '../../storage/files.ts'
-import type { ProductRoot } from '../../storage/root.ts'
+import { CONTROL_COPY_FILE, type ProductRoot } from '../../storage/root.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import { FILE_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
-import type { HistoryId } from '../../value/ids.ts'
+import type { BackupId, HistoryId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE, KEYRING_FILE, ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { type Bytes, Sealer } from '../format/age-files.ts'
@@ -52,6 +52,10 @@ export interface BaseOptions {
   /** Recipients of age. */
   readonly recipients: readonly string[]
   readonly historyId: HistoryId
+  /** Its ID; by default a new one. */
+  readonly backupId?: BackupId | undefined
+  /** Ends the backup with UNAVAILABLE. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface BaseResult extends WrittenBackup {
@@ -63,8 +67,6 @@ export interface BaseResult extends WrittenBackup {
 const PAGE_ROWS = 32
 const PAGE_TEXT_UNITS = 128 * 1024
 const DAMAGED_MAX = 100
-/** The copy of the control database, in the Product root. */
-export const CONTROL_COPY_FILE = 'control.backup'
 /** System tables whose documents name stored bytes. */
 const TABLES_WITH_BYTES: readonly string[] = [FILE_DOCUMENTS, PART_DOCUMENTS]
 
@@ -77,13 +79,13 @@ export async function makeBase(options: BaseOptions): Promise<BaseResult> {
   const releaseFiles = server.holdFiles()
   const hold = server.holdSnapshot()
   try {
-    const throttle = new Throttle(server.system)
+    const throttle = new Throttle(server.system, options.signal)
     const { keyring } = server.root
     const writer = new BackupWriter({
       target,
       sealer,
       ...address,
-      backupId: server.system.ids.make('bkp'),
+      backupId: options.backupId ?? server.system.ids.make('bkp'),
       sequence: hold.sequence,
       atMicros: server.system.nowMicros(),
       end,

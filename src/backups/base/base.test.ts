@@ -17,7 +17,7 @@ import { SnapshotHolds } from '../../engine/commits/snapshot-holds.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
 import { FileBlobs } from '../../storage/blobs/file-blobs.ts'
 import { S3Blobs } from '../../storage/blobs/s3-blobs.ts'
-import { openProductRoot, type ProductRoot } from '../../storage/root.ts'
+import { CONTROL_COPY_FILE, openProductRoot, type ProductRoot } from '../../storage/root.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { realSystem } from '../../system/system.ts'
 import type { HistoryId } from '../../value/ids.ts'
@@ -28,7 +28,7 @@ import { Opener, recipientOf } from '../format/age-files.ts'
 import { readBase, readBlob, verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
-import { type BackedUpServer, CONTROL_COPY_FILE, makeBase } from './base-backup.ts'
+import { type BackedUpServer, makeBase } from './base-backup.ts'
 
 const HISTORY = 'hst_00000000000000000000000001' as HistoryId
 const ADDRESS = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }

@@ -1,6 +1,7 @@
 /** Every route of the management origin, for mount, the OpenAPI document and tests. */
 
 import { applicationClientRoutes } from './application-clients.ts'
+import { type BackupsApp, backupRoutes } from './backups.ts'
 import type { BucketsApp } from './buckets/app.ts'
 import { bucketRoutes } from './buckets/buckets.ts'
 import { objectRoutes } from './buckets/objects.ts'
@@ -36,7 +37,12 @@ import { servingPolicyRoutes } from './serving-policy.ts'
 import { statusRoutes } from './status.ts'
 
 /** The parts of the application that routes of one Environment use. */
-export type EnvironmentApp = BucketsApp & InstancesApp & LogsApp & MetricsApp & ProductApp
+export type EnvironmentApp = BackupsApp &
+  BucketsApp &
+  InstancesApp &
+  LogsApp &
+  MetricsApp &
+  ProductApp
 
 export type ManagementApp = EnvironmentApp &
   AuditApp &
@@ -70,6 +76,7 @@ export const routesOfEnvironment: readonly Route<EnvironmentApp>[] = [
   ...(instanceRoutes as readonly Route<EnvironmentApp>[]),
   ...(metricsRoutes as readonly Route<EnvironmentApp>[]),
   ...(logRoutes as readonly Route<EnvironmentApp>[]),
+  ...(backupRoutes as readonly Route<EnvironmentApp>[]),
 ]
 
 export const managementRoutes: readonly Route<ManagementApp>[] = [

@@ -25,6 +25,8 @@ const FILE_HEADERS: readonly HeaderName[] = [
   'X-Service-File-Id',
 ]
 
+const ARCHIVE_HEADERS: readonly HeaderName[] = [...HEADERS, 'Content-Disposition']
+
 /** Errors of responses with the bytes of a file. */
 const BYTES_ERRORS: readonly TableCode[] = [
   'PLATFORM_BODY_TOO_LARGE',
@@ -55,6 +57,7 @@ function headOperation(read: Operation): Operation {
 function managementOperation(operation: ManagementOperation): Operation {
   const { method, path, name, summary, access, authorities, query, cache, compresses } = operation
   const isFile = operation.mediaTypes.includes(ANY_MEDIA_TYPE)
+  const isArchive = Object.values(operation.replies).includes('bytes')
   return {
     origin: 'management',
     method,
@@ -68,7 +71,7 @@ function managementOperation(operation: ManagementOperation): Operation {
     body: requestBody(operation),
     replies: repliesOf(operation),
     replyHeaders: [
-      ...(isFile ? FILE_HEADERS : HEADERS),
+      ...(isFile ? FILE_HEADERS : isArchive ? ARCHIVE_HEADERS : HEADERS),
       ...(compresses ? CODING_HEADERS : []),
       ...(access.kind === 'public' ? [] : (['X-Service-Version'] as const)),
     ],

@@ -10,6 +10,7 @@ import {
   type State,
   validRequest,
 } from '../../../testing/openapi/arbitrary-requests.ts'
+import { backupSteps } from '../../../testing/openapi/backup-steps.ts'
 import { bucketSteps } from '../../../testing/openapi/bucket-steps.ts'
 import { Contract, type DocumentedOperation } from '../../../testing/openapi/contract.ts'
 import { dataSteps, type Step } from '../../../testing/openapi/data-steps.ts'
@@ -315,6 +316,7 @@ const STEPS: readonly Step[] = [
   ['callQuery', 200, () => ({ ...plainCall('echo.query'), query: { arguments: '{}' } })],
   ['readFunctionsDocument', 200, () => ({ query: { target: 'channel:production' } })],
   ...fileSteps({ from }, () => origins),
+  ...backupSteps({ now, newId, from }, () => origins),
   ['retireRelease', 200, () => ({ params: { releaseId: from('publishWorkspace', 'releaseId') } })],
   ['archiveEnvironment', 200, () => after('updateEnvironment')],
   ['restoreEnvironment', 200, () => after('archiveEnvironment')],

@@ -1,12 +1,15 @@
-/** Response bodies of lines, such as a followed log, at the rate of the peer. */
+/** Response bodies of lines or pieces, such as a followed log, at the rate of the peer. */
 import type { TransferPace } from './transfer-pace.ts'
 
 /**
- * Returns a body that requests the next chunk of lines once the peer has taken the last one, so a
+ * Returns a body that requests the next chunk once the peer has taken the last one, so a
  * slow peer holds one chunk in memory. A peer that takes a chunk below the minimum rate is cut. The
  * generator is always closed when the body ends.
  */
-export function lineStream(lines: AsyncGenerator<string>, pace: TransferPace): ReadableStream {
+export function lineStream(
+  lines: AsyncGenerator<string | Uint8Array>,
+  pace: TransferPace,
+): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {

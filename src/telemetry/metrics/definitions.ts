@@ -85,6 +85,10 @@ export const COUNTERS = {
   uploadedBytes: 'Bytes of files that uploads at the application origin stored',
   downloadedBytes: 'Bytes of files in responses to downloads at the application origin',
 
+  backupsCompleted: 'Whole backups that were completed',
+  backupFailures: 'Whole backups that failed',
+  backupBytes: 'Bytes that backups wrote, encrypted',
+
   logRecordsDropped: 'Log records that could not be written',
   logRecordsStored: 'Records that the log of the Environment received',
   spansExported: 'Spans of traces that the receiver of traces accepted',

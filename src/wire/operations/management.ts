@@ -1,5 +1,6 @@
 /** Every operation of the management origin, in the order of the OpenAPI document. */
 import { applicationClientOperations } from './application-clients.ts'
+import { backupOperations } from './backups.ts'
 import { bucketOperations } from './buckets/buckets.ts'
 import { objectOperations } from './buckets/objects.ts'
 import { storageKeyOperations } from './buckets/storage-keys.ts'
@@ -64,4 +65,5 @@ export const MANAGEMENT_OPERATIONS: readonly ManagementOperation[] = [
   instanceOperations,
   metricsOperations,
   logOperations,
+  backupOperations,
 ].flatMap((operations): ManagementOperation[] => Object.values(operations))

@@ -19,6 +19,7 @@ export const PATH_PARAMETERS = {
   sessionId: idField('ops'),
   invitationId: idField('opi'),
   operationId: idField('opn'),
+  backupId: idField('bkp'),
   releaseId: idField('rel'),
   scheduledId: idField('sch'),
   clientId: idField('app'),
