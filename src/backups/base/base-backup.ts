@@ -21,7 +21,7 @@ import { DESCRIPTOR_FILE, KEYRING_FILE, ROOT_FILE_BYTES_MAX } from '../../value/
 import { decodeStored } from '../../value/stored.ts'
 import { type Bytes, Sealer } from '../format/age-files.ts'
 import { BackupWriter, type WrittenBackup } from '../format/backup-writer.ts'
-import { findChainEnd } from '../format/chain.ts'
+import { ChainWriter } from '../format/chain-writer.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import {
   controlRecord,
@@ -75,20 +75,17 @@ export async function makeBase(options: BaseOptions): Promise<BaseResult> {
   const { server, target, historyId } = options
   const address = { environmentId: server.root.descriptor.environmentId, historyId }
   const sealer = new Sealer(options.recipients)
-  const end = await findChainEnd(target, address)
+  const chain = await ChainWriter.open({ target, sealer, address })
   const releaseFiles = server.holdFiles()
   const hold = server.holdSnapshot()
   try {
     const throttle = new Throttle(server.system, options.signal)
     const { keyring } = server.root
     const writer = new BackupWriter({
-      target,
-      sealer,
-      ...address,
+      chain,
       backupId: options.backupId ?? server.system.ids.make('bkp'),
       sequence: hold.sequence,
       atMicros: server.system.nowMicros(),
-      end,
     })
     const key = keyring.derive(keyring.activeId, 'backup-blob-name')
     const { recipients } = options

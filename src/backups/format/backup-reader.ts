@@ -2,14 +2,20 @@
  * Reads a backup and checks all of it: the chain, each digest, the counts and the Merkle tree. What
  * is wrong is BACKUP_CORRUPT, whose detail names the segment or the stored bytes.
  */
-import { sha256Stream } from '../../system/digests.ts'
+import { sha256Hex, sha256Stream } from '../../system/digests.ts'
 import type { BackupRecord, RecordOf, Sidecar } from '../../wire/files/backups.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import { AgeFailure, collect, type Opener } from './age-files.ts'
 import { documentLeaf } from './backup-writer.ts'
-import { blobPath, type HistoryAddress, type SelectedBackup, segmentPath } from './chain.ts'
+import {
+  blobPath,
+  type HistoryAddress,
+  joinIncrements,
+  type SelectedBackup,
+  segmentPath,
+} from './chain.ts'
 import { MerkleTree } from './merkle-tree.ts'
-import { corrupt, openSegment, SEGMENT_BYTES_MAX } from './segments.ts'
+import { corrupt, formatBlobNames, openSegment, SEGMENT_BYTES_MAX } from './segments.ts'
 
 /** The encryption adds a header, and 16 bytes to each 64 KiB. */
 const SEALED_BYTES_MAX = SEGMENT_BYTES_MAX + 1024 * 1024
@@ -30,16 +36,31 @@ export async function* readSegment(
   { target, opener }: BackupSource,
   sidecar: Sidecar,
 ): AsyncGenerator<ReadRecord> {
-  const segment = `${segmentPath(sidecar, sidecar.number)}.age`
+  const path = segmentPath(sidecar, sidecar.number)
+  const segment = `${path}.age`
   const size = await target.sizeOf(segment)
   if (size === null) throw corrupt(segment, 'it is missing')
   // Before it is read: another length may be one that does not fit into memory.
   if (size > SEALED_BYTES_MAX) throw corrupt(segment, 'it is too long')
   if (size !== sidecar.bytes) throw corrupt(segment, 'it is not the file that its sidecar names')
   const file = await collect(target.read(segment))
+  const names: string[] = []
   for (const record of await openSegment(opener, { name: segment, sidecar, file })) {
+    if (record.t === 'blob' || record.t === 'artifact') names.push(record.name)
     yield { record, segment }
   }
+  const blobs = formatBlobNames(names)
+  if ((blobs === null ? null : sha256Hex(blobs)) !== sidecar.blobs) {
+    throw corrupt(segment, 'it names other blobs than its sidecar says')
+  }
+  if (blobs !== null) await checkNames(target, `${path}.blobs`, blobs)
+}
+
+async function checkNames(target: BackupTarget, path: string, expected: string): Promise<void> {
+  const isEqual =
+    (await target.sizeOf(path)) === expected.length &&
+    Buffer.from(await collect(target.read(path))).toString('latin1') === expected
+  if (!isEqual) throw corrupt(path, 'it has not the names of the blobs of the segment')
 }
 
 /** Yields the records of the base of a backup in their order, and checks counts and Merkle tree. */
@@ -47,32 +68,96 @@ export async function* readBase(
   source: BackupSource,
   { base, segments }: SelectedBackup,
 ): AsyncGenerator<ReadRecord> {
-  const counts: Record<string, number> = {}
   const documents = new MerkleTree()
-  let end: RecordOf<'end'> | null = null
-  let last = ''
+  const ending = new Ending()
   for (const sidecar of segments) {
     if (sidecar.backupId !== base.backupId) continue
     for await (const read of readSegment(source, sidecar)) {
-      const { record, segment } = read
-      last = segment
-      if (end !== null) throw corrupt(segment, 'it has records after the end of the backup')
-      if (record.t === 'end') {
-        end = record
-        continue
-      }
-      counts[record.t] = (counts[record.t] ?? 0) + 1
-      if (record.t === 'document') documents.add(documentLeaf(record))
+      if (ending.take(read)) continue
+      if (read.record.t === 'document') documents.add(documentLeaf(read.record))
       yield read
     }
   }
-  if (end === null) throw corrupt(last, 'the backup has no end')
-  const types = new Set([...Object.keys(counts), ...Object.keys(end.counts)])
-  for (const type of types) {
-    if (counts[type] === end.counts[type]) continue
-    throw corrupt(last, `${counts[type] ?? 0} records of ${type}, not ${end.counts[type] ?? 0}`)
+  const { merkle, segment } = ending.check()
+  if (documents.root() !== merkle) throw corrupt(segment, 'the documents have another digest')
+}
+
+/**
+ * Yields the records of an increment or a catch-up in their order. Checks their counts, and that
+ * the commits are those that its sidecar says. Raises BACKUP_CORRUPT and UNAVAILABLE.
+ */
+export async function* readIncrement(
+  source: BackupSource,
+  sidecar: Sidecar,
+): AsyncGenerator<ReadRecord> {
+  const ending = new Ending()
+  const commits = new CommitCheck(sidecar)
+  for await (const read of readSegment(source, sidecar)) {
+    if (ending.take(read)) continue
+    commits.take(read)
+    yield read
   }
-  if (documents.root() !== end.merkle) throw corrupt(last, 'the documents have another digest')
+  const { merkle, segment } = ending.check()
+  if (merkle !== null) throw corrupt(segment, 'an increment has no digest of all documents')
+  commits.check(segment)
+}
+
+/** Checks the last record, which has the counts of all records before it. */
+class Ending {
+  readonly #counts: Record<string, number> = {}
+  #end: RecordOf<'end'> | null = null
+  #segment = ''
+
+  /** Returns whether the record is the last one. */
+  take({ record, segment }: ReadRecord): boolean {
+    this.#segment = segment
+    if (this.#end !== null) throw corrupt(segment, 'it has records after the end of the backup')
+    if (record.t === 'end') this.#end = record
+    else this.#counts[record.t] = (this.#counts[record.t] ?? 0) + 1
+    return record.t === 'end'
+  }
+
+  check(): { readonly merkle: string | null; readonly segment: string } {
+    const segment = this.#segment
+    if (this.#end === null) throw corrupt(segment, 'the backup has no end')
+    const { counts, merkle } = this.#end
+    for (const type of new Set([...Object.keys(this.#counts), ...Object.keys(counts)])) {
+      const [found = 0, expected = 0] = [this.#counts[type], counts[type]]
+      if (found !== expected) {
+        throw corrupt(segment, `${found} records of ${type}, not ${expected}`)
+      }
+    }
+    return { merkle, segment }
+  }
+}
+
+/** Checks that commits ascend to the end of the increment, and that each document has its own. */
+class CommitCheck {
+  readonly #sidecar: Sidecar
+  #newest: number
+
+  constructor(sidecar: Sidecar) {
+    this.#sidecar = sidecar
+    this.#newest = sidecar.fromSequence
+  }
+
+  take({ record, segment }: ReadRecord): void {
+    if (record.t === 'commit') {
+      if (record.sequence <= this.#newest) throw corrupt(segment, 'its commits do not ascend')
+      this.#newest = record.sequence
+    }
+    if (record.t !== 'document') return
+    const isCatchup = this.#sidecar.kind === 'catchup'
+    const oldest = isCatchup ? this.#sidecar.fromSequence + 1 : this.#newest
+    if (record.sequence < oldest || record.sequence > this.#newest) {
+      throw corrupt(segment, `${record.id} does not belong to the commit before it`)
+    }
+  }
+
+  check(segment: string): void {
+    if (this.#newest === this.#sidecar.toSequence) return
+    throw corrupt(segment, 'its commits do not end where its sidecar says')
+  }
 }
 
 /**
@@ -103,12 +188,20 @@ export async function* readBlob(
 }
 
 export interface VerifiedBackup {
+  /** The records of the base, by their type. */
   readonly counts: Readonly<Record<string, number>>
   /** Plain bytes of the files and artifacts. */
   readonly blobBytes: number
+  /** Increments and catch-ups that join up with the base. */
+  readonly increments: number
+  /** The newest sequence that can be restored. */
+  readonly toSequence: number
 }
 
-/** Reads everything that a restore would read. Raises BACKUP_CORRUPT and UNAVAILABLE. */
+/**
+ * Reads everything that a restore of the newest state would read. Raises BACKUP_CORRUPT and
+ * UNAVAILABLE.
+ */
 export async function verifyBackup(
   source: BackupSource,
   backup: SelectedBackup,
@@ -117,12 +210,19 @@ export async function verifyBackup(
   const counts: Record<string, number> = {}
   let blobBytes = 0
   let current = ''
-  for await (const { record, segment } of readBase(source, backup)) {
+  const check = async ({ record, segment }: ReadRecord) => {
     if (segment !== current) onProgress(segment)
     current = segment
-    counts[record.t] = (counts[record.t] ?? 0) + 1
-    if (record.t !== 'blob' && record.t !== 'artifact') continue
+    if (record.t !== 'blob' && record.t !== 'artifact') return
     for await (const chunk of readBlob(source, backup, record)) blobBytes += chunk.length
   }
-  return { counts, blobBytes }
+  for await (const read of readBase(source, backup)) {
+    counts[read.record.t] = (counts[read.record.t] ?? 0) + 1
+    await check(read)
+  }
+  const { increments, toSequence } = joinIncrements(backup)
+  for (const sidecar of increments) {
+    for await (const read of readIncrement(source, sidecar)) await check(read)
+  }
+  return { counts, blobBytes, increments: increments.length, toSequence }
 }

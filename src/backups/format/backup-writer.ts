@@ -1,25 +1,20 @@
 /** Writes a backup as parts and a base, which are segments of bounded length. */
 import type { BackupId } from '../../value/ids.ts'
 import type { BackupRecord, Sidecar } from '../../wire/files/backups.ts'
-import type { BackupTarget } from '../targets/targets.ts'
-import type { Sealer } from './age-files.ts'
-import { addressOf, appendSegment, type ChainEnd, type HistoryAddress } from './chain.ts'
+import type { ChainWriter } from './chain-writer.ts'
 import { MerkleTree } from './merkle-tree.ts'
-import { SEGMENT_BYTES, sealSegment } from './segments.ts'
+import { SEGMENT_BYTES } from './segments.ts'
 
-export interface BackupWriterOptions extends HistoryAddress {
-  readonly target: BackupTarget
-  readonly sealer: Sealer
+export interface BackupWriterOptions {
+  readonly chain: ChainWriter
   readonly backupId: BackupId
   /** The snapshot of the documents. */
   readonly sequence: number
   readonly atMicros: bigint
-  readonly end: ChainEnd
 }
 
 export interface WrittenBackup {
-  readonly base: Omit<Sidecar, 'sha256' | 'bytes'>
-  readonly end: ChainEnd
+  readonly base: Sidecar
   readonly counts: Readonly<Record<string, number>>
 }
 
@@ -30,11 +25,12 @@ export class BackupWriter {
   /** The lines of the next segment. One buffer for all of them: each of its own is garbage. */
   readonly #lines = Buffer.allocUnsafe(SEGMENT_BYTES)
   #bytes = 0
-  #end: ChainEnd
+  /** The blobs of the next segment. */
+  #names: string[] = []
+  #first: number | null = null
 
   constructor(options: BackupWriterOptions) {
     this.#options = options
-    this.#end = options.end
   }
 
   /** Adds a record. Waits while a segment is written. Raises UNAVAILABLE. */
@@ -43,6 +39,15 @@ export class BackupWriter {
     this.#counts[record.t] = (this.#counts[record.t] ?? 0) + 1
     if (record.t === 'document') this.#documents.add(documentLeaf(record))
     await this.#append(line)
+    if (record.t === 'blob' || record.t === 'artifact') this.#names.push(record.name)
+  }
+
+  /**
+   * Writes the records so far as a part, so that later ones are in a segment with a higher number
+   * than all that the history has now. Raises UNAVAILABLE.
+   */
+  async split(): Promise<void> {
+    await this.#write('part', this.#taken())
   }
 
   /** Writes the base, without which the backup does not exist. Raises UNAVAILABLE. */
@@ -51,7 +56,7 @@ export class BackupWriter {
     const end: BackupRecord = { t: 'end', counts, merkle: this.#documents.root() }
     await this.#append(`${JSON.stringify(end)}\n`)
     const base = await this.#write('base', this.#taken())
-    return { base, end: this.#end, counts }
+    return { base, counts }
   }
 
   async #append(line: string): Promise<void> {
@@ -70,24 +75,23 @@ export class BackupWriter {
     return lines
   }
 
-  async #write(
-    kind: 'part' | 'base',
-    lines: Uint8Array,
-  ): Promise<Omit<Sidecar, 'sha256' | 'bytes'>> {
-    const { target, sealer, backupId, sequence, atMicros, end } = this.#options
-    const segment = {
-      format: 'svc-backup-1' as const,
-      ...addressOf(this.#options),
-      number: this.#end.number + 1,
+  async #write(kind: 'part' | 'base', lines: Uint8Array): Promise<Sidecar> {
+    const { chain, backupId, sequence, atMicros } = this.#options
+    const names = this.#names
+    this.#names = []
+    const segment = await chain.append({
       kind,
       backupId,
-      first: end.number + 1,
-      previous: this.#end.digest,
+      first: this.#first,
       fromSequence: 0,
       toSequence: sequence,
-      atMicros: String(atMicros),
-    }
-    this.#end = await appendSegment(target, await sealSegment(sealer, segment, lines))
+      // Without increments a backup stands for itself.
+      run: chain.end.run ?? { from: sequence, to: sequence, files: sequence },
+      atMicros,
+      lines,
+      names,
+    })
+    this.#first ??= segment.number
     return segment
   }
 }

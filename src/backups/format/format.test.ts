@@ -19,13 +19,13 @@ import { BackupWriter } from './backup-writer.ts'
 import {
   appendSegment,
   blobPath,
-  findChainEnd,
   type HistoryAddress,
   listEnvironments,
   listHistories,
   segmentPath,
   selectBackup,
 } from './chain.ts'
+import { ChainWriter } from './chain-writer.ts'
 import { MerkleTree } from './merkle-tree.ts'
 import { SEGMENT_BYTES, sealSegment } from './segments.ts'
 
@@ -79,13 +79,10 @@ async function writeBackup(target: BackupTarget, padding = 0) {
   const sealer = new Sealer([recipient])
   await target.write(blobPath(ADDRESS, NAME), sealer.seal([FILE]))
   const writer = new BackupWriter({
-    target,
-    sealer,
-    ...ADDRESS,
+    chain: await ChainWriter.open({ target, sealer, address: ADDRESS }),
     backupId: system.ids.make('bkp'),
     sequence: 7,
     atMicros: 1_000n,
-    end: await findChainEnd(target, ADDRESS),
   })
   for (const number of [1, 2]) {
     await writer.add({
@@ -120,7 +117,7 @@ async function allNames(target: BackupTarget, directory: string): Promise<string
   const names = await target.names(directory)
   const nested = names.map(async (name) => {
     const path = directory === '' ? name : `${directory}/${name}`
-    return /\.(?:age|json)$/.test(name) ? [path] : allNames(target, path)
+    return /\.(?:age|blobs|json)$/.test(name) ? [path] : allNames(target, path)
   })
   return (await Promise.all(nested)).flat()
 }
@@ -139,12 +136,14 @@ describe.each([
     const { target } = bench
     const first = await writeBackup(target)
     const written = await writeBackup(target, SEGMENT_BYTES / 2)
-    expect(written.base).toMatchObject({ kind: 'base', first: first.end.number + 1, number: 4 })
+    expect(written.base).toMatchObject({ kind: 'base', first: first.base.number + 1, number: 4 })
     const backup = await selectBackup(target, ADDRESS)
     expect(backup.segments.map(({ number }) => number)).toEqual([2, 3, 4])
     expect(await verified(target)).toEqual({
       counts: { document: 2, blob: 1 },
       blobBytes: FILE.length,
+      increments: 0,
+      toSequence: 7,
     })
     const records = []
     const source = { target, opener: new Opener([identity]) }
@@ -164,7 +163,7 @@ describe.each([
     const { target } = bench
     const { base } = await writeBackup(target)
     await writeBackup(target)
-    const backup = await selectBackup(target, ADDRESS, base.backupId!)
+    const backup = await selectBackup(target, ADDRESS, ({ backupId }) => backupId === base.backupId)
     expect(backup.base.number).toBe(1)
     const source = { target, opener: new Opener([identity]) }
     expect((await verifyBackup(source, backup)).counts).toEqual({ document: 2, blob: 1 })
@@ -198,7 +197,7 @@ describe.each([
         }
       }
       await swap()
-      expect(await rejection(verified(target))).toMatch(/hst_\w+\/00000000000[12]\./)
+      expect(await rejection(verified(target))).toMatch(/hst_\w+\/0{9}\/0{11}[12]\./)
       await swap()
     }
     expect((await verified(target)).counts.document).toBe(2)
@@ -247,7 +246,7 @@ describe('a damaged backup', () => {
         const other = new Uint8Array(bytes)
         other[at]! ^= 1 << (at % 8)
         await target.write(name, [other])
-        const path = name.replace(/\.(?:age|json)$/, '')
+        const path = name.replace(/\.(?:age|blobs|json)$/, '')
         expect(await rejection(verified(target)), `byte ${at} of ${name}`).toContain(path)
         altered += 1
       }
@@ -279,13 +278,13 @@ describe('a damaged backup', () => {
     const { base } = await selectBackup(target, ADDRESS)
     const { sha256: _, bytes: __, ...segment } = base
     const forged = { ...segment, toSequence: 8 }
-    const sealed = await sealSegment(new Sealer([recipient]), forged, new Uint8Array())
+    const sealed = await sealSegment(new Sealer([recipient]), forged, { lines: new Uint8Array() })
     const sidecar: Sidecar = {
       ...segment,
       sha256: sealed.sidecar.sha256,
       bytes: sealed.file.length,
     }
-    await appendSegment(target, { sidecar, file: sealed.file })
+    await appendSegment(target, { ...sealed, sidecar })
     expect(await rejection(verified(target))).toContain('its first line and its sidecar differ')
   })
 
@@ -294,10 +293,12 @@ describe('a damaged backup', () => {
     await writeBackup(target, SEGMENT_BYTES / 4)
     const { segments } = await selectBackup(target, ADDRESS)
     const { sha256: _, bytes: __, ...segment } = segments[0]!
-    const other = await sealSegment(new Sealer([recipient]), segment, new Uint8Array())
+    const other = await sealSegment(new Sealer([recipient]), segment, {
+      lines: new Uint8Array(),
+    })
     await appendSegment(target, other)
     const found = await rejection(selectBackup(target, ADDRESS))
-    expect(found).toContain('000000000001.json: the next segment follows another')
+    expect(found).toContain('000000000002.json: it follows another segment')
   })
 
   test('another identity does not open it', async () => {
@@ -420,7 +421,8 @@ describe('another program', () => {
     const { createHash, hash } = await import('node:crypto')
     const decrypter = new Decrypter()
     decrypter.addIdentity(identity)
-    const root = join(bench.target.location, ADDRESS.environmentId, ADDRESS.historyId)
+    const history = join(bench.target.location, ADDRESS.environmentId, ADDRESS.historyId)
+    const root = join(history, '000000000')
     const names = (await readdir(root)).filter((name) => name.endsWith('.json')).sort()
     let previous: string | null = null
     const records: Record<string, unknown>[] = []
@@ -449,7 +451,7 @@ describe('another program', () => {
     const merkle = digest(Buffer.of(1), one!, two!).toString('hex')
     expect(records.at(-1)).toEqual({ t: 'end', counts: { document: 2, blob: 1 }, merkle })
     const blob = records.find(({ t }) => t === 'blob')!
-    const stored = await readFile(join(root, 'blobs', `${blob.name}.age`))
+    const stored = await readFile(join(history, 'blobs', `${blob.name}.age`))
     expect(hash('sha256', await decrypter.decrypt(stored))).toBe(blob.sha256)
   })
 

@@ -29,25 +29,41 @@ const NUMBER_DIGITS = 12
 export interface SealedSegment {
   readonly sidecar: Sidecar
   readonly file: Bytes
+  /** The text of the file with the names of its blobs; null if it names none. */
+  readonly blobs: string | null
 }
+
+/** The fields of a sidecar that are known before the segment is encrypted. */
+export type PlainSegment = Omit<Sidecar, 'sha256' | 'bytes' | 'blobs'>
 
 /** Returns the name of a segment, without the ending of its file and of its sidecar. */
 export function segmentName(number: number): string {
   return String(number).padStart(NUMBER_DIGITS, '0')
 }
 
-/** `lines` are the records, each with its line feed. They are read until the end of the call. */
+/** Returns the text of the file with the names of blobs; null if there are none. */
+export function formatBlobNames(names: Iterable<string>): string | null {
+  const sorted = [...new Set(names)].sort()
+  return sorted.length === 0 ? null : sorted.map((name) => `${name}\n`).join('')
+}
+
+/**
+ * `lines` are the records, each with its line feed. They are read until the end of the call.
+ * `names` are those of the blobs that the records name.
+ */
 export async function sealSegment(
   sealer: Sealer,
-  segment: Omit<Sidecar, 'sha256' | 'bytes'>,
-  lines: Uint8Array,
+  plainSegment: PlainSegment,
+  { lines, names = [] }: { readonly lines: Uint8Array; readonly names?: Iterable<string> },
 ): Promise<SealedSegment> {
+  const blobs = formatBlobNames(names)
+  const segment = { ...plainSegment, blobs: blobs === null ? null : sha256Hex(blobs) }
   const header = formatHeader({ t: 'segment', ...segment })
   const plain = Buffer.concat([Buffer.from(`${header}\n`), lines])
   assert(plain.length <= SEGMENT_BYTES_MAX, 'a segment has bounded length')
   const compressed = await Bun.zstdCompress(plain, { level: ZSTD_LEVEL })
   const file = await collect(sealer.seal([compressed]))
-  return { sidecar: { ...segment, sha256: sha256Hex(file), bytes: file.length }, file }
+  return { sidecar: { ...segment, sha256: sha256Hex(file), bytes: file.length }, file, blobs }
 }
 
 /**

@@ -30,17 +30,29 @@ const segment = {
   /** One life of the data: a restore begins the next one. */
   historyId: idField('hst'),
   number: SegmentNumber,
-  kind: "'part' | 'base' | 'increment'",
-  /** The backup that a part or a base belongs to; null for an increment. */
+  kind: "'part' | 'base' | 'increment' | 'catchup'",
+  /** The backup that a part or a base belongs to; null for an increment and a catch-up. */
   backupId: [idField('bkp'), '|', 'null'],
-  /** The number of the first part of the backup; that of the segment itself for an increment. */
+  /** The number of the first part of the backup; otherwise that of the segment itself. */
   first: SegmentNumber,
   /** SHA-256 of the sidecar of the segment before; null for the first one of a history. */
   previous: [Digest, '|', 'null'],
+  /** The number of the newest base before this segment; null if there is none. */
+  previousBase: [SegmentNumber, '|', 'null'],
   /** The segment has the commits after this sequence: 0 for a base and its parts. */
   fromSequence: Sequence,
   /** The newest sequence of the segment: the snapshot of a base and its parts. */
   toSequence: Sequence,
+  /** The increments up to this segment join up from the first sequence to the second one. */
+  runFrom: Sequence,
+  runTo: Sequence,
+  /**
+   * The segments up to this one name the bytes of all files that documents up to this sequence
+   * refer to, as far as a base or the increments have these documents.
+   */
+  runFiles: Sequence,
+  /** SHA-256 of the file with the names of the stored bytes; null if the segment names none. */
+  blobs: [Digest, '|', 'null'],
   atMicros: Micros,
 } as const
 
@@ -75,6 +87,8 @@ const RECORDS = {
     fields: 'string[]',
     defaults: [['string | null', '[]'], '|', 'null'],
   } as const),
+  /** Precedes the documents of the transaction. */
+  commit: schema({ t: "'commit'", sequence: integer(1), atMicros: SignedMicros } as const),
   document: schema({
     t: "'document'",
     id: 'string',
@@ -102,17 +116,22 @@ const RECORDS = {
     /** A text has "t:" before it, an integer "i:", and bytes as base64 have "b:". */
     row: TextRow,
   } as const),
+  /** All rows of the table are removed; those that follow are all that it has. */
+  controlTable: schema({ t: "'controlTable'", table: 'string' }),
+  /** `row` has the columns of the primary key. */
+  controlDelete: schema({ t: "'controlDelete'", table: 'string', row: TextRow } as const),
   identity: schema({
     t: "'identity'",
     table: 'string',
     /** Each column as PostgreSQL writes it as text. */
     row: TextRow,
   } as const),
+  identityTable: schema({ t: "'identityTable'", table: 'string' }),
   end: schema({
     t: "'end'",
     counts: { '[string]': integer(0) },
-    /** The root of the Merkle tree of the documents. */
-    merkle: Digest,
+    /** The root of the Merkle tree of the documents of a base; null in an increment. */
+    merkle: [Digest, '|', 'null'],
   } as const),
 }
 
