@@ -81,11 +81,11 @@ export function createEngine(options: EngineOptions): Engine {
   const engine: Engine = {
     administration,
     documents,
+    commits: committer,
     scheduler,
     inbox,
     migrations,
     describe: (code) => pool.describe(code),
-    holdSnapshot: () => committer.holdSnapshot(),
     prepare: async (release) => {
       const { tables } = await preparations.prepare(release)
       return storedTables(store, tables, committer.durable)

@@ -5,7 +5,7 @@ import type { ReleaseId } from '../value/ids.ts'
 import type { Json } from '../value/strict-json.ts'
 import type { ActionOutcome, ActionStatistics } from './actions/actions.ts'
 import type { DocumentAdministration } from './administration/document-administration.ts'
-import type { SnapshotHold } from './commits/snapshot-holds.ts'
+import type { DurableCommits } from './commits/committer.ts'
 import type { SystemDocuments } from './files/system-documents.ts'
 import type { Inbox } from './inbox/inbox.ts'
 import type { MutationOutcome, ReplayRequest } from './invocations/mutations.ts'
@@ -47,6 +47,9 @@ export interface Engine extends CallEngine {
   /** The tables of stored files, for the rules of files. */
   readonly documents: SystemDocuments
 
+  /** The durable commits, which a backup follows. */
+  readonly commits: DurableCommits
+
   /** Scheduled work, which runs once the scheduler is started. */
   readonly scheduler: Scheduler
 
@@ -63,8 +66,6 @@ export interface Engine extends CallEngine {
    * server.
    */
   describe(code: ReleaseCode): Promise<Json>
-  /** Keeps what the newest durable snapshot sees, for a reader that takes long. */
-  holdSnapshot(): SnapshotHold
   /** Documents as operators read and write them. */
   readonly administration: DocumentAdministration
   /**

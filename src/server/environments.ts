@@ -213,7 +213,7 @@ function backupsOf(
     server: {
       system,
       store,
-      holdSnapshot: () => engine.holdSnapshot(),
+      holdSnapshot: () => engine.commits.holdSnapshot(),
       holdFiles: () => files.collection.pause(),
       root,
       blobs: files.blobs,

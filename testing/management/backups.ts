@@ -34,7 +34,7 @@ export function openTestBackups(
     server: {
       system: realSystem(),
       store,
-      holdSnapshot: () => engine.holdSnapshot(),
+      holdSnapshot: () => engine.commits.holdSnapshot(),
       holdFiles: () => files.collection.pause(),
       root: harness.root,
       blobs: files.blobs,

@@ -10,6 +10,7 @@ import type {
   OperationRecord,
   TransactionWrite,
 } from '../../documents/store.ts'
+import { assert } from '../../errors/assert.ts'
 import { isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
@@ -92,6 +93,16 @@ export interface CommitterOptions {
   readonly onCommit: (sequence: number, writes: CommitWrites) => void
 }
 
+/** Receives every durable batch from a point on. */
+export interface CommitFollower {
+  /** The newest sequence before the first batch. */
+  readonly from: number
+  stop(): void
+}
+
+/** The durable commits, for a backup of a running server. */
+export type DurableCommits = Pick<Committer, 'follow' | 'holdSnapshot' | 'durable'>
+
 /** The methods that reads use, in the process that commits and in those that follow it. */
 export type ReadableCommits = Pick<
   Committer,
@@ -118,6 +129,7 @@ export class Committer {
   #inFlight: Batch | null = null
   #newestFailed = false
   #pending = new PendingCommits()
+  #follower: ((transactions: readonly TransactionWrite[]) => void) | null = null
   #globalLock: { readonly lock: CommitLock; readonly released: Promise<void> } | null = null
 
   constructor(options: CommitterOptions) {
@@ -168,6 +180,19 @@ export class Committer {
   /** Keeps what the newest durable snapshot sees in the store, for a reader that takes long. */
   holdSnapshot(): SnapshotHold {
     return this.#holds.hold(this.#durable)
+  }
+
+  /**
+   * Calls `listener` for every durable batch from now on, in the order of their sequences, right
+   * after the batch is durable. It must not throw. There is at most one follower.
+   */
+  follow(listener: (transactions: readonly TransactionWrite[]) => void): CommitFollower {
+    assert(this.#follower === null, 'one follower of the durable commits')
+    this.#follower = listener
+    const stop = () => {
+      this.#follower = null
+    }
+    return { from: this.#durable, stop }
   }
 
   /** The oldest snapshot that is held; infinity if none is. */
@@ -351,6 +376,7 @@ export class Committer {
       this.#listeners.onCommit(sequence, batch.writes[i]!)
     }
     this.#pending.markDurable(this.#durable)
+    this.#follower?.(transactions)
     batch.succeed()
   }
 

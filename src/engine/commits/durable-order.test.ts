@@ -8,7 +8,7 @@ import { heldEngine, idOf, int, nextIteration } from '../../../testing/documents
 import { DeclaredFailure, type TestHandler } from '../../../testing/engine/in-process-pool.ts'
 import { Random } from '../../../testing/fuzzing/fuzz.ts'
 import { SEED } from '../../../testing/seeds.ts'
-import type { CommitBatch } from '../../documents/store.ts'
+import type { CommitBatch, TransactionWrite } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import { realSystem } from '../../system/system.ts'
 import type { TypedId } from '../../value/values.ts'
@@ -97,6 +97,9 @@ test(`every reply follows from one order of durable commits (SVC_SEED=${SEED})`,
     failedBatches += 1
     throw new Fault('UNAVAILABLE', { detail: 'the test' })
   })
+  const followed: TransactionWrite[] = []
+  const follower = bench.engine.commits.follow((transactions) => followed.push(...transactions))
+  expect(follower.from).toBe(0)
   const ids: TypedId[] = []
   while (ids.length < 5)
     await bench.account(100).then(
@@ -134,11 +137,15 @@ test(`every reply follows from one order of durable commits (SVC_SEED=${SEED})`,
   const sum = [...history.values()].reduce((all, versions) => all + versions.at(-1)![1], 0)
   expect(sum).toBe(500)
   const recorded = bench.held.stored.flatMap(({ transactions }) => transactions)
+  expect(followed).toEqual(recorded)
   expect(new Set(recorded.map(({ operation }) => operation!.operationId)).size - ids.length).toBe(
     outcomeCounts.done,
   )
   // Without failures of each kind the test would not cover its goal.
   expect(Object.keys(outcomeCounts).sort()).toEqual(['APP_NO_FUNDS', 'UNAVAILABLE', 'done'])
   expect(failedBatches).toBeGreaterThan(20)
+  follower.stop()
+  const again = bench.engine.commits.follow(() => undefined)
+  expect(again.from).toBe(bench.engine.durableSequence())
   await bench.close()
 })

@@ -10,6 +10,7 @@ import { sha256Hex } from '../../system/digests.ts'
 import { openOwnDatabase, openSharedDatabase } from '../../system/own-databases.ts'
 import { ensureOwnFile, invalidRoot } from '../files.ts'
 import { MIGRATIONS } from '../migrations.generated.ts'
+import { ControlChanges } from './changes.ts'
 
 export type Parameter = string | number | bigint | Uint8Array | null
 
@@ -146,6 +147,11 @@ export class ControlDatabase {
     } finally {
       await log.close()
     }
+  }
+
+  /** Notes the rows that change from now on. Call it once. */
+  trackChanges(): ControlChanges {
+    return new ControlChanges(this.#database)
   }
 
   /**
