@@ -1,4 +1,5 @@
 /** Reads every table of the identity database at one snapshot, as texts, for a backup. */
+import type { Connection } from '../connection.ts'
 import type { Database } from '../database.ts'
 
 /** All tables, each after those that it refers to. A test compares them with the schema. */
@@ -35,18 +36,10 @@ const IDLE_MILLIS_MAX = 10 * 60 * 1_000
 export async function* readIdentityRows(database: Database): AsyncGenerator<IdentityRow> {
   const connection = await database.connect()
   try {
-    await connection.query('begin transaction isolation level repeatable read read only')
-    await connection.query(`set local idle_in_transaction_session_timeout = ${IDLE_MILLIS_MAX}`)
+    await readSnapshot(connection)
     for (const table of IDENTITY_TABLES) {
-      const { rows } = await connection.query(
-        `select string_agg(format('%1$I::text', column_name), ', ' order by ordinal_position)
-                  as columns
-           from information_schema.columns
-          where table_schema = current_schema() and table_name = $1`,
-        [table],
-      )
-      const columns = rows[0]?.columns
-      if (typeof columns !== 'string') continue
+      const columns = await readColumns(connection, table)
+      if (columns === null) continue
       await connection.query(
         `declare all_rows no scroll cursor for select ${columns} from ${table}`,
       )
@@ -63,4 +56,26 @@ export async function* readIdentityRows(database: Database): AsyncGenerator<Iden
     await connection.query('rollback').catch(() => undefined)
     connection.release()
   }
+}
+
+/** Begins a transaction that reads one snapshot, for a backup that waits for its target. */
+export async function readSnapshot(connection: Connection): Promise<void> {
+  await connection.query('begin transaction isolation level repeatable read read only')
+  await connection.query(`set local idle_in_transaction_session_timeout = ${IDLE_MILLIS_MAX}`)
+}
+
+/** Returns the columns of a table as a list of SQL in which each is text; null without a table. */
+export async function readColumns(
+  connection: Connection,
+  table: IdentityTable,
+): Promise<string | null> {
+  const { rows } = await connection.query(
+    `select string_agg(format('%1$I::text', column_name), ', ' order by ordinal_position)
+              as columns
+       from information_schema.columns
+      where table_schema = current_schema() and table_name = $1`,
+    [table],
+  )
+  const columns = rows[0]?.columns
+  return typeof columns === 'string' ? columns : null
 }
