@@ -5,6 +5,7 @@
 import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './command-line/arguments.ts'
 import { commandHelp, groupHelp, helpDocument, programHelp } from './command-line/help.ts'
+import { backupCommands } from './commands/backups/backups.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
 import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
@@ -98,6 +99,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   doctorCommand,
   metricsCommand,
   ...logCommands,
+  ...backupCommands,
   ...servePolicyCommands,
   ...environmentCommands,
   ...configCommands,

@@ -1,6 +1,7 @@
 /** The files of a backup as one tar archive (POSIX ustar), encrypted as they are. */
 
-import { directoryOf, type HistoryAddress, segmentPath } from '../format/chain.ts'
+import { collect } from '../format/age-files.ts'
+import { blobPath, type HistoryAddress, segmentPath } from '../format/chain.ts'
 import { corrupt } from '../format/segments.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 
@@ -18,9 +19,8 @@ export interface ArchivedBackup extends HistoryAddress {
 
 /**
  * Yields the archive in pieces. It has the segments from the first to the last, of which some may
- * belong to other backups, as the chain needs them; and all blobs of the history, since only who
- * opens the segments knows which ones they name. Raises UNAVAILABLE, and BACKUP_CORRUPT for a file
- * that is missing.
+ * belong to other backups, as the chain needs them, and the blobs that they name. Raises
+ * UNAVAILABLE, and BACKUP_CORRUPT for a file that is missing.
  */
 export async function* archiveOf(
   target: BackupTarget,
@@ -58,13 +58,18 @@ async function* blocksOf(target: BackupTarget, backup: ArchivedBackup): AsyncGen
 }
 
 async function* namesOf(target: BackupTarget, backup: ArchivedBackup): AsyncGenerator<string> {
+  const blobs = new Set<string>()
   for (let number = backup.firstSegment; number <= backup.lastSegment; number += 1) {
     const path = segmentPath(backup, number)
     yield `${path}.age`
+    if ((await target.sizeOf(`${path}.blobs`)) !== null) {
+      yield `${path}.blobs`
+      const text = Buffer.from(await collect(target.read(`${path}.blobs`))).toString('latin1')
+      for (const name of text.split('\n')) if (name !== '') blobs.add(name)
+    }
     yield `${path}.json`
   }
-  const blobs = `${directoryOf(backup)}/blobs`
-  for (const name of await target.names(blobs)) yield `${blobs}/${name}`
+  for (const name of blobs) yield blobPath(backup, name)
 }
 
 /** Has no owner and no time: the archive of a backup is always the same. */

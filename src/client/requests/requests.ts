@@ -159,14 +159,42 @@ export const LAST_LINE = Symbol('last line')
 /** Receives one line. */
 export type OnLine = (line: string) => Promise<unknown>
 
+type StreamCall = Omit<Call<unknown>, 'reply' | 'replay' | 'deadlineMs' | 'responseBytesMax'>
+
 /**
  * Calls `onLine` for each line of the answer in its turn; resolves at its end. Faults: those of
  * `send`; CLIENT_SERVER_UNREACHABLE also where nothing comes for 45 s.
  */
-export async function sendForLines(
+export function sendForLines(network: Network, call: StreamCall, onLine: OnLine): Promise<void> {
+  return streamed(network, call, async (body, heard) => {
+    let rest = ''
+    for await (const text of body.pipeThrough(new TextDecoderStream())) {
+      heard()
+      const lines = (rest + text).split('\n')
+      rest = lines.pop()!
+      for (const line of lines) if ((await onLine(line)) === LAST_LINE) return
+      if (rest.length > LINE_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
+    }
+  })
+}
+
+/** Receives the next bytes of a response. */
+export type OnBytes = (bytes: Uint8Array) => void
+
+/** Calls `onBytes` for the bytes of the answer, and fails as `sendForLines` does. */
+export function sendForBytes(network: Network, call: StreamCall, onBytes: OnBytes): Promise<void> {
+  return streamed(network, call, async (body, heard) => {
+    for await (const bytes of body as AsyncIterable<Uint8Array>) {
+      heard()
+      onBytes(bytes)
+    }
+  })
+}
+
+async function streamed(
   network: Network,
-  call: Omit<Call<unknown>, 'reply' | 'replay' | 'deadlineMs' | 'responseBytesMax'>,
-  onLine: OnLine,
+  call: StreamCall,
+  read: (body: ReadableStream<Uint8Array<ArrayBuffer>>, heard: () => void) => Promise<void>,
 ): Promise<void> {
   const silence = new AbortController()
   const late = (): void => silence.abort(new DOMException('no answer in time', 'TimeoutError'))
@@ -183,15 +211,10 @@ export async function sendForLines(
     if (response.status !== 200) {
       throw await failureOf(full, response, await readBounded(response, RESPONSE_BYTES_MAX))
     }
-    let rest = ''
-    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+    await read(response.body!, () => {
       clearTimeout(timer)
-      const lines = (rest + text).split('\n')
-      rest = lines.pop()!
-      for (const line of lines) if ((await onLine(line)) === LAST_LINE) return
-      if (rest.length > LINE_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
       timer = setTimeout(late, SILENCE_MS)
-    }
+    })
   } catch (error) {
     throw transportFault(network, full, silence.signal.aborted ? silence.signal.reason : error)
   } finally {

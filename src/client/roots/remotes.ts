@@ -17,7 +17,7 @@ import type {
   EnvironmentOperation,
   ReplyOf,
 } from '../requests/operation-requests.ts'
-import type { OnLine } from '../requests/requests.ts'
+import type { OnBytes, OnLine } from '../requests/requests.ts'
 import { OperatorSession } from '../sessions/sessions.ts'
 import { usage } from '../usage.ts'
 import { openRoot, type Root, readLink } from './roots.ts'
@@ -33,6 +33,12 @@ export interface EnvironmentCalls {
   readonly lines: <O extends EnvironmentOperation>(
     operation: O,
     onLine: OnLine,
+    ...input: EnvironmentCallArguments<O>
+  ) => Promise<void>
+  /** Reads the bytes of a response in their order, whose number has no bound. */
+  readonly bytes: <O extends EnvironmentOperation>(
+    operation: O,
+    onBytes: OnBytes,
     ...input: EnvironmentCallArguments<O>
   ) => Promise<void>
 }
@@ -99,6 +105,8 @@ export function environmentCalls(
     call: (operation, ...[input]) => session.anyCall(operation, within(input as AnyInput)),
     lines: (operation, onLine, ...[input]) =>
       session.anyLines(operation, onLine, within(input as AnyInput)),
+    bytes: (operation, onBytes, ...[input]) =>
+      session.anyBytes(operation, onBytes, within(input as AnyInput)),
   }
 }
 

@@ -20,7 +20,14 @@ import {
   type ReplyOf,
   requestOf,
 } from '../requests/operation-requests.ts'
-import { type Call, type OnLine, send, sendForLines } from '../requests/requests.ts'
+import {
+  type Call,
+  type OnBytes,
+  type OnLine,
+  send,
+  sendForBytes,
+  sendForLines,
+} from '../requests/requests.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 
 /** An access token that expires within this time is refreshed before the request. */
@@ -136,6 +143,12 @@ export class OperatorSession {
   anyLines(operation: ManagementOperation, onLine: OnLine, input: AnyInput): Promise<void> {
     const request = anyRequestOf(operation, input)
     return this.#request(request, (call) => sendForLines(this.#context, call, onLine))
+  }
+
+  /** Reads the bytes of a response in their order, for callers that have checked the types. */
+  anyBytes(operation: ManagementOperation, onBytes: OnBytes, input: AnyInput): Promise<void> {
+    const request = anyRequestOf(operation, input)
+    return this.#request(request, (call) => sendForBytes(this.#context, call, onBytes))
   }
 
   /** Sends a request by `sending`, which gets it with origin and token. */

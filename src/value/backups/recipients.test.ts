@@ -1,6 +1,7 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { generateHybridIdentity, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { expect, test } from 'vitest'
-import { isRecipient } from './recipients.ts'
+import { encodeKey, isRecipient } from './recipients.ts'
 
 test('recipients of the library are recognized, and none with a changed character', async () => {
   for (const generate of [generateX25519Identity, generateHybridIdentity]) {
@@ -23,4 +24,14 @@ test('recipients of the library are recognized, and none with a changed characte
 test('texts that only begin as a recipient are none', () => {
   const texts = ['', 'age1', 'age1qqqqqq', 'ssh-ed25519 AAAA', `age1${'q'.repeat(5_000)}`, 'age1é']
   for (const text of texts) expect(isRecipient(text), text).toBe(false)
+})
+
+test('keys have the texts by which the library knows them', async () => {
+  const { publicKey, privateKey } = generateKeyPairSync('x25519')
+  const raw = (key: typeof privateKey, part: 'd' | 'x') =>
+    Buffer.from(key.export({ format: 'jwk' })[part]!, 'base64url')
+  const recipient = encodeKey('age', raw(publicKey, 'x'))
+  const identity = encodeKey('age-secret-key-', raw(privateKey, 'd')).toUpperCase()
+  expect(await identityToRecipient(identity)).toBe(recipient)
+  expect(isRecipient(recipient)).toBe(true)
 })

@@ -29,6 +29,26 @@ export function isRecipient(text: string): boolean {
   )
 }
 
+/** Returns the text of a key: `age` for a recipient, `age-secret-key-` for an identity. */
+export function encodeKey(prefix: 'age' | 'age-secret-key-', key: Uint8Array): string {
+  const values: number[] = []
+  let bits = 0
+  let held = 0
+  for (const byte of key) {
+    bits = (bits << 8) | byte
+    for (held += 8; held >= BITS_PER_CHARACTER; held -= BITS_PER_CHARACTER) {
+      values.push((bits >>> (held - BITS_PER_CHARACTER)) & 31)
+    }
+    bits &= (1 << held) - 1
+  }
+  if (held > 0) values.push((bits << (BITS_PER_CHARACTER - held)) & 31)
+  const sum = checksum([...expanded(prefix), ...values, 0, 0, 0, 0, 0, 0]) ^ 1
+  for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
+    values.push((sum >>> (BITS_PER_CHARACTER * (CHECKSUM_CHARACTERS - 1 - i))) & 31)
+  }
+  return `${prefix}1${values.map((value) => CHARACTERS[value]).join('')}`
+}
+
 /** The checksum of Bech32 (BIP 173). */
 function checksum(values: readonly number[]): number {
   let sum = 1

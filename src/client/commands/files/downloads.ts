@@ -97,7 +97,7 @@ function writeAll(file: number, bytes: Uint8Array, at: number): void {
  * Gives the file its name; returns false if there is a file of this name. Unlike a rename, a
  * link never replaces another file.
  */
-function moveNew(part: string, target: string): boolean {
+export function moveNew(part: string, target: string): boolean {
   try {
     linkSync(part, target)
   } catch (error) {
