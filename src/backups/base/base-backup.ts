@@ -8,29 +8,28 @@ import type { Database } from '../../database/database.ts'
 import { readIdentityRows } from '../../database/identity/all-rows.ts'
 import type { DocumentStore, ScanPage } from '../../documents/store.ts'
 import type { SnapshotHold } from '../../engine/commits/snapshot-holds.ts'
-import { assert } from '../../errors/assert.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
-import { type ControlRow, prepareCopy, readCopy, removeCopy } from '../../storage/control/copies.ts'
+import { prepareCopy, readCopy, removeCopy } from '../../storage/control/copies.ts'
 import { readOwnFile } from '../../storage/files.ts'
 import { CONTROL_COPY_FILE, type ProductRoot } from '../../storage/root.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
-import { FILE_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE, KEYRING_FILE, ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
-import { decodeStored } from '../../value/stored.ts'
-import { type Bytes, Sealer } from '../format/age-files.ts'
+import type { BackupRecord } from '../../wire/files/backups.ts'
+import { Sealer } from '../format/age-files.ts'
 import { BackupWriter, type WrittenBackup } from '../format/backup-writer.ts'
-import { ChainWriter } from '../format/chain-writer.ts'
+import { ChainWriter, type ChainWriterOptions } from '../format/chain-writer.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import {
+  artifactsOfRow,
+  bytesOfDocument,
   controlRecord,
   documentRecord,
-  indexRecord,
   operationRecord,
-  shapeRecord,
+  schemaRecords,
 } from './base-records.ts'
-import { artifactSha256, StoredBytes } from './stored-bytes.ts'
+import { type BytesToStore, StoredBytes, storedArtifact, storedFile } from './stored-bytes.ts'
 import { Throttle } from './throttle.ts'
 
 /** The parts of a running server that a backup reads. */
@@ -54,8 +53,16 @@ export interface BaseOptions {
   readonly historyId: HistoryId
   /** Its ID; by default a new one. */
   readonly backupId?: BackupId | undefined
-  /** Ends the backup with UNAVAILABLE. */
-  readonly signal?: AbortSignal | undefined
+  /** The chain to continue, if others write to it meanwhile. */
+  readonly chain?: ChainWriter
+  /** Runs a step while no increment is read or written. */
+  readonly exclusive?: <T>(step: () => Promise<T>) => Promise<T>
+  /** Called with the snapshot of the documents when it is taken. */
+  readonly onSnapshot?: (sequence: number) => void
+  /** `StoredBytesOptions.onUse`. */
+  readonly onUse?: (name: string) => Promise<void>
+  /** Stops the backup, which rejects with the reason. */
+  readonly signal?: AbortSignal
 }
 
 export interface BaseResult extends WrittenBackup {
@@ -67,36 +74,51 @@ export interface BaseResult extends WrittenBackup {
 const PAGE_ROWS = 32
 const PAGE_TEXT_UNITS = 128 * 1024
 const DAMAGED_MAX = 100
-/** System tables whose documents name stored bytes. */
-const TABLES_WITH_BYTES: readonly string[] = [FILE_DOCUMENTS, PART_DOCUMENTS]
 
 /** Only one backup of a root runs at a time. Raises UNAVAILABLE. */
 export async function makeBase(options: BaseOptions): Promise<BaseResult> {
-  const { server, target, historyId } = options
-  const address = { environmentId: server.root.descriptor.environmentId, historyId }
-  const sealer = new Sealer(options.recipients)
-  const chain = await ChainWriter.open({ target, sealer, address })
+  const { server, exclusive = (step) => step() } = options
+  const { target, sealer, address } = chainOptions(options)
+  const chain = options.chain ?? (await ChainWriter.open({ target, sealer, address }))
+  const bytes = storedBytes(options)
+  const throttle = new Throttle(server.system)
   const releaseFiles = server.holdFiles()
-  const hold = server.holdSnapshot()
+  let hold: SnapshotHold | null = null
   try {
-    const throttle = new Throttle(server.system, options.signal)
-    const { keyring } = server.root
-    const writer = new BackupWriter({
-      chain,
-      backupId: options.backupId ?? server.system.ids.make('bkp'),
-      sequence: hold.sequence,
-      atMicros: server.system.nowMicros(),
+    const base = await exclusive(async () => {
+      hold = server.holdSnapshot()
+      const snapshot = hold.sequence
+      options.onSnapshot?.(snapshot)
+      const backupId = options.backupId ?? server.system.ids.make('bkp')
+      const atMicros = server.system.nowMicros()
+      const writer = new BackupWriter({ chain, backupId, sequence: snapshot, atMicros })
+      const { signal } = options
+      const base = new Base({ server, writer, bytes, throttle, snapshot, exclusive, signal })
+      await base.begin()
+      return base
     })
-    const key = keyring.derive(keyring.activeId, 'backup-blob-name')
-    const { recipients } = options
-    const bytes = new StoredBytes({ target, sealer, recipients, address, key, throttle })
-    const base = new Base({ server, writer, bytes, throttle, snapshot: hold.sequence })
-    await base.write()
-    return { ...(await writer.finish()), damaged: base.damaged }
+    return await base.write()
   } finally {
-    hold.release()
+    // The assignment in the function is not seen by the compiler.
+    ;(hold as SnapshotHold | null)?.release()
     releaseFiles()
   }
+}
+
+/** Returns where the segments of a server are written. */
+export function chainOptions(options: BaseOptions): ChainWriterOptions {
+  const { target, recipients, historyId } = options
+  const address = { environmentId: options.server.root.descriptor.environmentId, historyId }
+  return { target, sealer: new Sealer(recipients), address }
+}
+
+/** Returns the writer of the bytes that a server has. */
+export function storedBytes(options: BaseOptions): StoredBytes {
+  const { server, recipients, onUse, signal } = options
+  const { keyring } = server.root
+  const key = keyring.derive(keyring.activeId, 'backup-blob-name')
+  const throttle = new Throttle(server.system)
+  return new StoredBytes({ ...chainOptions(options), recipients, key, throttle, onUse, signal })
 }
 
 interface BaseParts {
@@ -105,111 +127,101 @@ interface BaseParts {
   readonly bytes: StoredBytes
   readonly throttle: Throttle
   readonly snapshot: number
+  readonly exclusive: <T>(step: () => Promise<T>) => Promise<T>
+  readonly signal: AbortSignal | undefined
 }
 
 class Base {
-  readonly damaged: string[] = []
   readonly #parts: BaseParts
+  readonly #damaged: string[] = []
 
   constructor(parts: BaseParts) {
     this.#parts = parts
   }
 
-  async write(): Promise<void> {
-    await this.#writeSchema()
+  /** Writes the first segment. No segment before it has a commit after the snapshot. */
+  async begin(): Promise<void> {
+    for (const record of schemaRecords(this.#parts.server.store.schema())) await this.#add(record)
+    await this.#parts.writer.begin()
+  }
+
+  async write(): Promise<BaseResult> {
     await this.#writeDocuments()
     await this.#writeOperations()
     await this.#writeControl()
     await this.#writeIdentity()
-  }
-
-  async #writeSchema(): Promise<void> {
-    const { server, writer } = this.#parts
-    const { shapes, indexes } = server.store.schema()
-    for (const [table, shape] of [...shapes].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      await writer.add(shapeRecord(table, shape))
-    }
-    for (const index of indexes) {
-      if (index.state !== 'dropped') await writer.add(indexRecord(index))
-    }
+    return { ...(await this.#parts.writer.finish()), damaged: this.#damaged }
   }
 
   async #writeDocuments(): Promise<void> {
-    const { server, writer } = this.#parts
+    const { server } = this.#parts
     const scan = (after: string) => server.store.versions({ ...this.#page(after), above: 0 })
     for await (const version of this.#scanned(scan)) {
-      const table = version.id.slice(0, version.id.lastIndexOf('_'))
-      if (TABLES_WITH_BYTES.includes(table)) await this.#writeFile(version.text!)
-      await writer.add(documentRecord(version))
+      const content = bytesOfDocument(version.id, version.text)
+      if (content !== null) await this.#writeBytes('blob', storedFile(server.blobs, content))
+      await this.#add(documentRecord(version))
     }
   }
 
-  async #writeFile(text: string): Promise<void> {
-    const fields = decodeStored(text)
-    assert(fields instanceof Map, 'a document has fields')
-    const [sha256, size] = [fields.get('sha256'), fields.get('size')]
-    assert(typeof sha256 === 'string' && typeof size === 'bigint', 'a file has a digest and a size')
-    const content = { sha256, size: Number(size) }
-    const slice = { start: 0, end: content.size }
-    const { server, bytes, writer } = this.#parts
-    const name = await bytes.store({ ...content, open: () => server.blobs.open(content, slice) })
-    if (name === null) this.#noteDamaged(sha256)
-    else await writer.add({ t: 'blob', sha256, bytes: content.size, name })
+  async #writeBytes(t: 'blob' | 'artifact', content: BytesToStore): Promise<void> {
+    const name = await this.#parts.bytes.store(content)
+    const { sha256, size } = content
+    if (name !== null) await this.#add({ t, sha256, bytes: size, name })
+    else if (this.#damaged.length < DAMAGED_MAX) this.#damaged.push(sha256)
   }
 
   async #writeOperations(): Promise<void> {
-    const { server, writer } = this.#parts
+    const { server } = this.#parts
     const scan = (after: string) => server.store.operations(this.#page(after))
-    for await (const record of this.#scanned(scan)) await writer.add(operationRecord(record))
+    for await (const record of this.#scanned(scan)) await this.#add(operationRecord(record))
   }
 
   /** Copies the database first: other transactions run between two of its rows. */
   async #writeControl(): Promise<void> {
-    const { server, writer, throttle } = this.#parts
-    const { path, control } = server.root
+    const { server, writer, throttle, exclusive } = this.#parts
+    const { path, control, artifacts } = server.root
     const copy = join(path, CONTROL_COPY_FILE)
     prepareCopy(copy)
     try {
-      await throttle.step(() => control.copyInto(copy))
+      await exclusive(async () => {
+        await writer.split()
+        await throttle.step(() => control.copyInto(copy))
+      })
       const text = (name: string, access: 'shared' | 'private') =>
         Buffer.from(readOwnFile(join(path, name), ROOT_FILE_BYTES_MAX, access)).toString()
       const descriptor = text(DESCRIPTOR_FILE, 'shared')
-      await writer.add({ t: 'environment', descriptor, keyring: text(KEYRING_FILE, 'private') })
+      await this.#add({ t: 'environment', descriptor, keyring: text(KEYRING_FILE, 'private') })
       for (const row of readCopy(copy)) {
-        if (row.table === 'releases' && row.row.state !== 'retired') await this.#writeRelease(row)
-        await writer.add(controlRecord(row))
+        const record = controlRecord(row)
+        for (const content of artifactsOfRow(record.table, record.row)) {
+          await this.#writeBytes('artifact', storedArtifact(artifacts, content))
+        }
+        await this.#add(record)
       }
     } finally {
       removeCopy(copy)
     }
   }
 
-  /** Writes the bytes that a Release refers to. */
-  async #writeRelease({ row }: ControlRow): Promise<void> {
-    const { server, bytes, writer } = this.#parts
-    for (const kind of ['manifest', 'artifact']) {
-      const [digest, size] = [row[`${kind}_digest`], row[`${kind}_bytes`]]
-      assert(typeof digest === 'string' && typeof size === 'bigint', 'a Release has its artifacts')
-      const sha256 = artifactSha256(digest)
-      const name = await bytes.store({
-        sha256,
-        size: Number(size),
-        open: async () => (await server.root.artifacts.get(digest, Number(size))) as Bytes,
-      })
-      if (name === null) this.#noteDamaged(sha256)
-      else await writer.add({ t: 'artifact', sha256, bytes: Number(size), name })
-    }
-  }
-
   async #writeIdentity(): Promise<void> {
-    const { server, writer } = this.#parts
-    for await (const { table, row } of readIdentityRows(server.identity)) {
-      await writer.add({ t: 'identity', table, row })
+    const { server, writer, exclusive } = this.#parts
+    const rows = readIdentityRows(server.identity)
+    try {
+      let next = await exclusive(async () => {
+        await writer.split()
+        return rows.next()
+      })
+      for (; next.done !== true; next = await rows.next()) {
+        await this.#add({ t: 'identity', ...next.value })
+      }
+    } finally {
+      await rows.return(undefined)
     }
   }
 
-  #noteDamaged(sha256: string): void {
-    if (this.damaged.length < DAMAGED_MAX) this.damaged.push(sha256)
+  async #add(record: Exclude<BackupRecord, { t: 'end' }>): Promise<void> {
+    this.#parts.signal?.throwIfAborted()
+    await this.#parts.writer.add(record)
   }
 
   #page(after: string) {

@@ -1,10 +1,12 @@
 /** Copies files and artifacts into the target, each once for all backups of a history. */
 import { isFault } from '../../errors/fault.ts'
-import type { BlobBody } from '../../storage/blobs/blobs.ts'
+import type { BlobBody, BlobStore } from '../../storage/blobs/blobs.ts'
+import type { ProductRoot } from '../../storage/root.ts'
 import { hmacSha256, sha256Stream } from '../../system/digests.ts'
-import type { Sealer } from '../format/age-files.ts'
+import type { Bytes, Sealer } from '../format/age-files.ts'
 import { blobPath, type HistoryAddress } from '../format/chain.ts'
 import type { BackupTarget } from '../targets/targets.ts'
+import type { NamedBytes } from './base-records.ts'
 import type { Throttle } from './throttle.ts'
 
 export interface StoredBytesOptions {
@@ -15,12 +17,13 @@ export interface StoredBytesOptions {
   /** Key of the names. */
   readonly key: Uint8Array
   readonly throttle: Throttle
+  /** Called before a name is looked for in the target. */
+  readonly onUse?: ((name: string) => Promise<void>) | undefined
+  /** Stops what takes long. */
+  readonly signal?: AbortSignal | undefined
 }
 
-export interface BytesToStore {
-  /** 64 lowercase hex characters. */
-  readonly sha256: string
-  readonly size: number
+export interface BytesToStore extends NamedBytes {
   /** Raises PRODUCT_CORRUPT if the bytes are missing. */
   open(): Promise<BlobBody>
 }
@@ -37,15 +40,20 @@ export class StoredBytes {
     this.#options = options
   }
 
+  #nameOf(sha256: string): string {
+    // Other recipients cannot open what is there under the name for the earlier ones.
+    const label = [sha256, ...[...this.#options.recipients].sort()].join('\n')
+    return hmacSha256(this.#options.key, label).toString('hex')
+  }
+
   /**
    * Returns the name under which the target has the bytes; null if they are missing or damaged,
    * which no backup can repair. Raises UNAVAILABLE.
    */
   async store(bytes: BytesToStore): Promise<string | null> {
-    const { target, sealer, recipients, address, key } = this.#options
-    // Other recipients cannot open what is there under the name for the earlier ones.
-    const label = [bytes.sha256, ...[...recipients].sort()].join('\n')
-    const name = hmacSha256(key, label).toString('hex')
+    const { target, sealer, address, onUse } = this.#options
+    const name = this.#nameOf(bytes.sha256)
+    await onUse?.(name)
     const path = blobPath(address, name)
     // A connection that is lost may leave a part of the bytes.
     if ((await target.sizeOf(path)) === (await sealer.sealedLength(bytes.size))) return name
@@ -60,12 +68,13 @@ export class StoredBytes {
 
   /** Yields the bytes, and throws at their end if they are not those of the digest. */
   async *#checked({ sha256, size, open }: BytesToStore): AsyncGenerator<Uint8Array> {
-    const { throttle } = this.#options
+    const { throttle, signal } = this.#options
     const body = await open()
     const digest = sha256Stream()
     let length = 0
     for await (const chunk of chunksOf(body)) {
       for (let at = 0; at < chunk.length; at += SLICE_BYTES) {
+        signal?.throwIfAborted()
         const slice = chunk.subarray(at, at + SLICE_BYTES)
         await throttle.step(() => digest.update(slice))
         length += slice.length
@@ -76,9 +85,18 @@ export class StoredBytes {
   }
 }
 
-/** Returns the digest of an artifact without its algorithm. */
-export function artifactSha256(digest: string): string {
-  return digest.slice('sha256:'.length)
+/** Returns the bytes of a stored file. */
+export function storedFile(blobs: Pick<BlobStore, 'open'>, content: NamedBytes): BytesToStore {
+  return { ...content, open: () => blobs.open(content, { start: 0, end: content.size }) }
+}
+
+/** Returns the bytes of an artifact of a Release. */
+export function storedArtifact(
+  artifacts: ProductRoot['artifacts'],
+  content: NamedBytes,
+): BytesToStore {
+  const open = async () => (await artifacts.get(`sha256:${content.sha256}`, content.size)) as Bytes
+  return { ...content, open }
 }
 
 async function* chunksOf(body: BlobBody): AsyncGenerator<Uint8Array> {

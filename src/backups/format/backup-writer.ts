@@ -42,12 +42,17 @@ export class BackupWriter {
     if (record.t === 'blob' || record.t === 'artifact') this.#names.push(record.name)
   }
 
+  /** Writes the records so far as the first part. Raises UNAVAILABLE. */
+  async begin(): Promise<void> {
+    await this.#write('part', this.#taken())
+  }
+
   /**
-   * Writes the records so far as a part, so that later ones are in a segment with a higher number
-   * than all that the history has now. Raises UNAVAILABLE.
+   * Writes the records so far, so that later ones are in a segment with a higher number than all
+   * that the history has now. Raises UNAVAILABLE.
    */
   async split(): Promise<void> {
-    await this.#write('part', this.#taken())
+    if (this.#bytes > 0) await this.#write('part', this.#taken())
   }
 
   /** Writes the base, without which the backup does not exist. Raises UNAVAILABLE. */

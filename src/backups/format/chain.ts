@@ -56,7 +56,12 @@ export function directoryOf({ environmentId, historyId }: HistoryAddress): strin
 
 /** The path of the encrypted bytes of a file or an artifact. */
 export function blobPath(address: HistoryAddress, name: string): string {
-  return `${directoryOf(address)}/blobs/${name}.age`
+  return `${blobDirectory(address, name.slice(0, 2))}/${name}.age`
+}
+
+/** The directory of the blobs whose names begin with two digits. */
+export function blobDirectory(address: HistoryAddress, digits: string): string {
+  return `${directoryOf(address)}/blobs/${digits}`
 }
 
 /** The path of a segment, without the ending of its files. */

@@ -451,7 +451,7 @@ describe('another program', () => {
     const merkle = digest(Buffer.of(1), one!, two!).toString('hex')
     expect(records.at(-1)).toEqual({ t: 'end', counts: { document: 2, blob: 1 }, merkle })
     const blob = records.find(({ t }) => t === 'blob')!
-    const stored = await readFile(join(history, 'blobs', `${blob.name}.age`))
+    const stored = await readFile(join(history, 'blobs', NAME.slice(0, 2), `${blob.name}.age`))
     expect(hash('sha256', await decrypter.decrypt(stored))).toBe(blob.sha256)
   })
 

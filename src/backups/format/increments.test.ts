@@ -118,7 +118,7 @@ async function recordsOf(sidecar: Sidecar): Promise<BackupRecord[]> {
 test('increments between the parts of a base are read as they were written', async () => {
   await increment(0, 1, commit(1))
   const writer = backupWriter(2)
-  await writer.split()
+  await writer.begin()
   const records = [...commit(2), BLOB, ...commit(3)]
   const second = await increment(1, 3, records)
   const { base } = await writer.finish()

@@ -6,7 +6,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isFault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import {
   deleteBackup,
   listBackups,
@@ -112,7 +112,7 @@ export class Backups {
 
   /** Ends the backup in progress, which fails. Waits for 2 s at most. */
   async close(): Promise<void> {
-    this.#stopping.abort()
+    this.#stopping.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(late.resolve, CLOSE_MILLIS)
     await Promise.race([this.whenIdle(), late.promise])

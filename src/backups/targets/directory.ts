@@ -1,5 +1,5 @@
 /** Backups in a directory, such as the mount of another machine. Raises UNAVAILABLE. */
-import { open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
 import { makeDirectories, syncDirectory } from './directory-files.ts'
@@ -91,6 +91,17 @@ export class DirectoryTarget implements BackupTarget {
 
   remove(name: string): Promise<void> {
     return this.#guarded(() => rm(join(this.location, name), { force: true }))
+  }
+
+  removeDirectory(directory: string): Promise<void> {
+    return this.#guarded(async () => {
+      try {
+        await rmdir(join(this.location, directory))
+      } catch (error) {
+        const code = (error as NodeJS.ErrnoException).code ?? ''
+        if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(code)) throw error
+      }
+    })
   }
 
   async #guarded<T>(access: () => Promise<T>): Promise<T> {

@@ -79,4 +79,8 @@ export class S3Target implements BackupTarget {
   remove(name: string): Promise<void> {
     return this.#objects.remove(this.#prefix + name)
   }
+
+  async removeDirectory(): Promise<void> {
+    // A directory is a part of the names below it.
+  }
 }

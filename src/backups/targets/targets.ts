@@ -25,4 +25,7 @@ export interface BackupTarget {
 
   /** Does nothing if there are no bytes. */
   remove(name: string): Promise<void>
+
+  /** Removes a directory that has no names, if directories exist by themselves. */
+  removeDirectory(directory: string): Promise<void>
 }

@@ -1,0 +1,234 @@
+import { join } from 'node:path'
+import { generateX25519Identity } from 'age-encryption'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type FollowedServerBench,
+  followedServer,
+  type StoreKind,
+  write,
+} from '../../../testing/backups/followed-servers.ts'
+import { rebuildState } from '../../../testing/backups/rebuilt-state.ts'
+import { operationRecord } from '../../../testing/documents/store-fixtures.ts'
+import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
+import { Fault } from '../../errors/fault.ts'
+import { sha256Hex } from '../../system/digests.ts'
+import { TestSystem } from '../../system/system.ts'
+import type { HistoryId } from '../../value/ids.ts'
+import type { RecordOf } from '../../wire/files/backups.ts'
+import { Opener, recipientOf } from '../format/age-files.ts'
+import { verifyBackup } from '../format/backup-reader.ts'
+import { selectBackup } from '../format/chain.ts'
+import { DirectoryTarget } from '../targets/directory.ts'
+import { ContinuousBackup, type ContinuousBackupOptions } from './continuous-backup.ts'
+
+const HISTORY = 'hst_00000000000000000000000001' as HistoryId
+const ADDRESS = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }
+const FILE = Buffer.from('bytes of a stored file')
+const DAY_MILLIS = 86_400_000
+
+/** A target that fails as long as the test wants. */
+class FailingTarget extends DirectoryTarget {
+  isFailing = false
+
+  override names(directory: string): Promise<string[]> {
+    return this.isFailing ? Promise.reject(new Fault('UNAVAILABLE')) : super.names(directory)
+  }
+
+  override sizeOf(name: string): Promise<number | null> {
+    return this.isFailing ? Promise.reject(new Fault('UNAVAILABLE')) : super.sizeOf(name)
+  }
+
+  override write(name: string, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
+    return this.isFailing ? Promise.reject(new Fault('UNAVAILABLE')) : super.write(name, bytes)
+  }
+}
+
+let system: TestSystem
+let bench: FollowedServerBench
+let target: FailingTarget
+let secret: string
+let backup: ContinuousBackup
+
+async function begin(kind: StoreKind): Promise<void> {
+  system = new TestSystem()
+  bench = await followedServer(kind, system)
+  target = new FailingTarget(join(bench.directory, 'target'))
+  await Bun.write(join(bench.directory, 'target/.keep'), '')
+  secret = await generateX25519Identity()
+  backup = await newBackup()
+}
+
+async function newBackup(options: Partial<ContinuousBackupOptions> = {}) {
+  return new ContinuousBackup({
+    server: bench.server,
+    target,
+    recipients: [await recipientOf(secret)],
+    historyId: HISTORY,
+    baseIntervalMillis: DAY_MILLIS,
+    retention: { days: 30, bases: 7 },
+    // Only the test begins an increment.
+    flushMillis: 2 ** 30,
+    ...options,
+  })
+}
+
+afterEach(async () => {
+  await backup.stop()
+  await bench.close()
+})
+
+const source = () => ({ target, opener: new Opener([secret]) })
+const rebuilt = (sequence?: number) => rebuildState(source(), ADDRESS, bench.keys, sequence)
+
+/** Starts the backup, and waits for its first base. */
+async function started(): Promise<void> {
+  backup.start()
+  await backup.flush()
+  await backup.whenBaseEnds()
+}
+
+const setValue = (name: string, value: string) =>
+  bench.root.control.transaction((tx) =>
+    tx.run(
+      `insert or replace into configuration (name, kind, value, revision, created_at, updated_at)
+       values (?1, 'variable', ?2, 1, 5, 6)`,
+      name,
+      value,
+    ),
+  )
+
+const addOperator = (id: string) =>
+  bench.identity.rows(
+    `insert into service_operators (operator_id, operator_name, created_at_micros)
+     values ($1, 'x', 1)`,
+    [id],
+  )
+
+const textOf = (documents: ReadonlyMap<string, RecordOf<'document'>>, number: number) =>
+  documents.get(write('notes', number, null).id)?.text
+
+describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (kind) => {
+  beforeEach(() => begin(kind))
+
+  test('the state of each sequence is restored, with the rows of its increment', async () => {
+    await bench.commit([write('notes', 1, '{"a":0}')])
+    await started()
+    await bench.commit([write('notes', 1, '{"a":1}'), write('notes', 2, '{"a":1}')])
+    await bench.commit([write('notes', 2, null)], (sequence) =>
+      operationRecord(1, { commitSequence: sequence }),
+    )
+    await bench.commit([], () => operationRecord(2, { commitSequence: null }))
+    setValue('A', 'x')
+    await addOperator('opr_1')
+    await backup.flush()
+    const state = await rebuilt()
+    expect(state.sequence).toBe(3)
+    expect([...state.documents.values()].map(({ text }) => text)).toEqual(['{"a":1}'])
+    expect([...state.operations.values()].map(({ commitSequence }) => commitSequence)).toEqual([
+      3,
+      null,
+    ])
+    expect(state.control).toEqual(bench.controlRows())
+    expect(state.identity).toEqual(await bench.identityRows())
+    expect(textOf((await rebuilt(2)).documents, 2)).toBe('{"a":1}')
+    expect(textOf((await rebuilt(1)).documents, 1)).toBe('{"a":0}')
+    expect(backup.state()).toMatchObject({
+      newestSequence: 3,
+      behindMillis: 0,
+      lastBase: { toSequence: 1 },
+      failure: null,
+      isReachable: true,
+    })
+  })
+
+  test('a server that starts again catches up with what was committed without it', async () => {
+    await bench.commit([write('notes', 1, '{"a":0}'), write('notes', 2, '{}')])
+    await started()
+    await bench.commit([write('notes', 3, '{}')])
+    await backup.flush()
+    await backup.stop()
+    await bench.commit([write('notes', 1, '{"a":1}'), write('notes', 4, '{}')])
+    await bench.commit([write('notes', 1, '{"a":2}'), write('notes', 2, null)], (sequence) =>
+      operationRecord(1, { commitSequence: sequence }),
+    )
+    setValue('A', 'x')
+    await addOperator('opr_1')
+    await bench.restart()
+    backup = await newBackup()
+    await started()
+    expect(backup.state().lastBase?.toSequence).toBe(1)
+    await bench.commit([write('notes', 5, '{}')])
+    await backup.flush()
+    const state = await rebuilt()
+    expect(state.sequence).toBe(5)
+    const numbers = [1, 2, 3, 4, 5].map((number) => textOf(state.documents, number))
+    expect(numbers).toEqual(['{"a":2}', undefined, '{}', '{}', '{}'])
+    expect(state.operations.size).toBe(1)
+    expect(state.control).toEqual(bench.controlRows())
+    expect(state.identity).toEqual(await bench.identityRows())
+    await expect(rebuilt(3)).rejects.toThrow('inside a catch-up')
+    expect((await rebuilt(2)).sequence).toBe(2)
+  })
+
+  test('files are named by an increment that follows their bytes', async () => {
+    await started()
+    await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
+    await backup.flush()
+    expect([...(await rebuilt()).blobs.keys()]).toEqual([sha256Hex(FILE)])
+    const verified = await verifyBackup(source(), await selectBackup(target, ADDRESS))
+    expect(verified.blobBytes).toBe(FILE.length)
+    expect(bench.heldFiles).toBe(0)
+  })
+})
+
+describe('a target that fails', () => {
+  beforeEach(() => begin('SQLite'))
+
+  test('commits wait for it, and are written when it answers', async () => {
+    await started()
+    target.isFailing = true
+    await bench.commit([write('notes', 1, '{"a":1}')])
+    setValue('A', 'x')
+    await expect(backup.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(backup.state()).toMatchObject({
+      newestSequence: 0,
+      failure: 'UNAVAILABLE',
+      isReachable: false,
+    })
+    expect(backup.state().bufferedBytes).toBeGreaterThan(0)
+    target.isFailing = false
+    await backup.flush()
+    expect(backup.state()).toMatchObject({
+      newestSequence: 1,
+      failure: null,
+      isReachable: true,
+      bufferedBytes: 0,
+    })
+    const state = await rebuilt()
+    expect(textOf(state.documents, 1)).toBe('{"a":1}')
+    expect(state.control).toEqual(bench.controlRows())
+  })
+
+  test('a new base follows where more commits wait than the memory for them holds', async () => {
+    backup = await newBackup({ bufferBytesMax: 4_096 })
+    await started()
+    target.isFailing = true
+    for (let number = 1; number <= 10; number++) {
+      await bench.commit([write('notes', number, '{"a":1}')])
+    }
+    system.advance(60_000)
+    expect(backup.state()).toMatchObject({ bufferedBytes: 0, behindMillis: 60_000 })
+    await backup.flush()
+    await backup.whenBaseEnds()
+    expect(backup.state()).toMatchObject({ failure: 'UNAVAILABLE', isReachable: false })
+    target.isFailing = false
+    system.advance(60_000)
+    await backup.flush()
+    await backup.whenBaseEnds()
+    expect(backup.state()).toMatchObject({ newestSequence: 10, baseReason: 'gap', failure: null })
+    await bench.commit([write('notes', 11, '{}')])
+    await backup.flush()
+    expect((await rebuilt()).documents.size).toBe(11)
+    expect((await rebuilt(9)).sequence).toBe(0)
+  })
+})

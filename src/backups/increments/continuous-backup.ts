@@ -1,0 +1,469 @@
+/**
+ * Keeps the backup of a running server complete up to a second ago: increments, a base at the
+ * start, every day and after a gap, and retention. Calls never wait for it.
+ */
+
+import { QueryFailure } from '../../database/errors.ts'
+import { IdentityChanges } from '../../database/identity/changed-rows.ts'
+import type { DocumentStore } from '../../documents/store.ts'
+import type { CommitFollower, DurableCommits } from '../../engine/commits/committer.ts'
+import { assert } from '../../errors/assert.ts'
+import type { Code } from '../../errors/codes.ts'
+import { Fault } from '../../errors/fault.ts'
+import type { ControlChanges } from '../../storage/control/changes.ts'
+import { SerialQueue } from '../../system/concurrency.ts'
+import type { Sidecar } from '../../wire/files/backups.ts'
+import {
+  type BackedUpServer,
+  type BaseOptions,
+  type BaseResult,
+  chainOptions,
+  makeBase,
+  storedBytes,
+} from '../base/base-backup.ts'
+import type { StoredBytes } from '../base/stored-bytes.ts'
+import { directoryOf, type HistoryAddress, readSidecar } from '../format/chain.ts'
+import { ChainWriter } from '../format/chain-writer.ts'
+import { corrupt } from '../format/segments.ts'
+import { BlobNames } from './blob-names.ts'
+import { readCatchUp } from './catch-up.ts'
+import { CommitBuffer } from './commit-buffer.ts'
+import { ControlTooLong, IncrementWriter } from './increment-writer.ts'
+import { PendingFiles } from './pending-files.ts'
+import { Progress } from './progress.ts'
+import { type Retention, removeOldSegments } from './retention.ts'
+import { WatchedTarget } from './watched-target.ts'
+
+/** The parts of a running server that a continuous backup reads and follows. */
+export interface FollowedServer extends BackedUpServer {
+  readonly commits: Pick<DurableCommits, 'follow'>
+  readonly store: BackedUpServer['store'] & Pick<DocumentStore, 'onSchemaChange'>
+}
+
+export interface ContinuousBackupOptions
+  extends Pick<BaseOptions, 'target' | 'recipients' | 'historyId'> {
+  readonly server: FollowedServer
+  /** Time between two bases. */
+  readonly baseIntervalMillis: number
+  readonly retention: Retention
+  /** Called when `failure`, `isReachable` or `lastBase` of the state has changed. */
+  readonly onChange?: (state: BackupState) => void
+  /** Milliseconds between two increments. Tests that call `flush` make it long. */
+  readonly flushMillis?: number
+  /** Bytes of the commits that no increment has yet. Tests shorten it. */
+  readonly bufferBytesMax?: number
+}
+
+/** The cause of a base. */
+export type BaseReason = 'start' | 'interval' | 'gap' | 'request'
+
+export interface BackupState {
+  /** The newest sequence that can be restored; null before the first base. */
+  readonly newestSequence: number | null
+  /** Everything that was committed up to this time can be restored. */
+  readonly newestAtMicros: bigint | null
+  /** Age of the oldest commit that cannot be restored yet; 0 if there is none. */
+  readonly behindMillis: number
+  readonly lastBase: Sidecar | null
+  /** Null if the newest attempts of all parts succeeded. */
+  readonly failure: Code | null
+  readonly isReachable: boolean
+  /** The cause of the newest base that was begun; null before the first one. */
+  readonly baseReason: BaseReason | null
+  /** Bytes written to the target since the start. */
+  readonly bytesWritten: number
+  /** Bytes of the commits that no increment has yet. */
+  readonly bufferedBytes: number
+}
+
+/** A commit can be restored a second after its reply. This leaves time to write the segment. */
+const FLUSH_MILLIS = 750
+/**
+ * Commits that wait for the target of backups. Beyond it they are dropped, and a base replaces the
+ * increments.
+ * @limit Backups: bytes of the commits that wait for the target
+ */
+export const BUFFER_BYTES_MAX = 16 * 1024 * 1024
+/** Bytes of a catch-up. A base replaces a longer one. */
+const CATCH_UP_BYTES_MAX = 16 * 1024 * 1024
+const RETRY_MILLIS_MIN = 1_000
+const RETRY_MILLIS_MAX = 30_000
+/** Time for the last increment of a server that stops. */
+const STOP_MILLIS = 2_000
+
+type Part = 'increments' | 'identity' | 'files' | 'base'
+
+export class ContinuousBackup {
+  readonly #options: ContinuousBackupOptions
+  readonly #target: WatchedTarget
+  readonly #address: HistoryAddress
+  readonly #buffer: CommitBuffer
+  readonly #progress = new Progress()
+  readonly #names = new BlobNames()
+  readonly #bytes: StoredBytes
+  /** Stops a base, a catch-up and retention. */
+  readonly #abort = new AbortController()
+  /** Stops what the last increment needs. */
+  readonly #lastAbort = new AbortController()
+  /** Increments, and the steps of a base that no increment may interrupt. */
+  readonly #steps = new SerialQueue(1, 'BUSY')
+  readonly #cycles = new SerialQueue(1, 'BUSY')
+  readonly #failures = new Map<Part, unknown>()
+  #follower: CommitFollower | null = null
+  #control: ControlChanges | null = null
+  #files: PendingFiles | null = null
+  #chain: ChainWriter | null = null
+  #writer: IncrementWriter | null = null
+  #lastBase: Sidecar | null = null
+  #newest: { readonly sequence: number; readonly atMicros: bigint } | null = null
+  #runningBase: Promise<BaseResult> | null = null
+  #baseReason: BaseReason | null = null
+  #baseRetryAt = 0
+  #baseRetries = 0
+  #retries = 0
+  #timer: ReturnType<typeof setTimeout> | null = null
+  #isStopped = false
+  #reported = ''
+
+  constructor(options: ContinuousBackupOptions) {
+    const { server, bufferBytesMax = BUFFER_BYTES_MAX } = options
+    this.#target = new WatchedTarget(options.target)
+    this.#options = { ...options, target: this.#target }
+    this.#buffer = new CommitBuffer(bufferBytesMax, server.system)
+    this.#address = chainOptions(this.#options).address
+    this.#bytes = storedBytes({
+      ...this.#options,
+      onUse: (name) => this.#names.use(name),
+      signal: this.#lastAbort.signal,
+    })
+  }
+
+  /** Follows commits from now on. Call it once, before the first call. */
+  start(): void {
+    const { server } = this.#options
+    const { blobs, holdFiles, root, store, commits } = server
+    const [bytes, names] = [this.#bytes, this.#names]
+    this.#files = new PendingFiles({ blobs, bytes, names, holdFiles })
+    this.#control = root.control.trackChanges()
+    this.#control.markAll()
+    store.onSchemaChange(() => this.#writer?.noteSchemaChange())
+    this.#follower = commits.follow((transactions) => this.#buffer.add(transactions))
+    this.#schedule(0)
+  }
+
+  /**
+   * Writes the last increment, and stops after 2 seconds at the latest. The server commits
+   * nothing from then on.
+   */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#abort.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
+    const ended = this.#end()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const time = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, STOP_MILLIS)
+    })
+    await Promise.race([ended, time])
+    clearTimeout(timer)
+    this.#lastAbort.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
+    this.#follower?.stop()
+    this.#control?.close()
+  }
+
+  state(): BackupState {
+    const { system } = this.#options.server
+    const oldest = this.#buffer.oldestMillis
+    const [failure = null] = this.#failures.values()
+    return {
+      newestSequence: this.#newest?.sequence ?? null,
+      newestAtMicros: this.#newest?.atMicros ?? null,
+      behindMillis: oldest === null ? 0 : Math.max(0, system.monotonicMillis() - oldest),
+      lastBase: this.#lastBase,
+      failure: failure === null ? null : codeOf(failure),
+      isReachable: this.#target.isReachable,
+      baseReason: this.#baseReason,
+      bytesWritten: this.#target.bytesWritten,
+      bufferedBytes: this.#buffer.bytes,
+    }
+  }
+
+  /**
+   * Writes everything that was committed before the call, and begins a base if one is due. Rejects
+   * with what prevents it. Commits that were lost to a gap need the base.
+   */
+  flush(): Promise<void> {
+    return this.#cycles.runUnbounded(() => this.#cycle())
+  }
+
+  /** Makes a base. Rejects with BUSY while another one is made, and with what prevents it. */
+  async makeBase(reason: BaseReason): Promise<BaseResult> {
+    if (this.#runningBase !== null) throw new Fault('BUSY', { detail: 'a base is being made' })
+    this.#baseReason = reason
+    this.#runningBase = this.#makeBase().finally(() => {
+      this.#runningBase = null
+      this.#report()
+    })
+    return this.#runningBase
+  }
+
+  /** Resolves when no base is being made. */
+  async whenBaseEnds(): Promise<void> {
+    await this.#runningBase?.catch(() => undefined)
+  }
+
+  #schedule(millis: number): void {
+    if (this.#isStopped) return
+    this.#timer = setTimeout(() => void this.#tick(), millis)
+    this.#timer.unref()
+  }
+
+  async #tick(): Promise<void> {
+    const { system } = this.#options.server
+    const startedMillis = system.monotonicMillis()
+    try {
+      await this.flush()
+      this.#retries = 0
+      const { flushMillis = FLUSH_MILLIS } = this.#options
+      this.#schedule(Math.max(0, flushMillis - (system.monotonicMillis() - startedMillis)))
+    } catch {
+      // The state has the failure.
+      this.#schedule(retryMillis(this.#retries++))
+    }
+  }
+
+  async #cycle(): Promise<void> {
+    try {
+      await this.#attempt('increments', async () => {
+        await this.#open()
+        if (this.#buffer.hasLost) this.#progress.end()
+        this.#startBaseIfDue()
+        if (this.#progress.written !== null) await this.#writeCommits()
+      })
+      const writer = this.#writer
+      if (writer === null || this.#progress.written === null) return
+      this.#note('files', writer.filesFailure)
+      await this.#attempt('identity', () => this.#steps.runUnbounded(() => writer.writeIdentity()))
+    } finally {
+      this.#report()
+    }
+  }
+
+  async #writeCommits(): Promise<void> {
+    const writer = this.#writer
+    assert(writer !== null, 'the chain is open')
+    await this.#steps.runUnbounded(async () => {
+      const wasIdle = this.#buffer.size === 0
+      const atMicros = this.#options.server.system.nowMicros()
+      try {
+        await writer.writeCommits()
+      } catch (error) {
+        if (!(error instanceof ControlTooLong)) throw error
+        // A base reads the whole database.
+        this.#control?.read()
+        this.#control?.confirm()
+        this.#buffer.lose()
+        return
+      }
+      const sequence = this.#progress.written
+      if (sequence === null || !this.#isJoined(sequence)) return
+      this.#newest = { sequence, atMicros: wasIdle ? atMicros : (writer.newestMicros ?? atMicros) }
+    })
+  }
+
+  #isJoined(sequence: number): boolean {
+    const base = this.#lastBase
+    return base !== null && sequence >= base.toSequence && this.#progress.joins(base.toSequence)
+  }
+
+  /** Opens the chain once, and catches up with what was committed before the start. */
+  async #open(): Promise<ChainWriter> {
+    if (this.#chain !== null) return this.#chain
+    const options = this.#options
+    const chain = await ChainWriter.open(chainOptions(options))
+    const { base, run } = chain.end
+    if (base !== null && run !== null) {
+      const { sidecar } = await readSidecar(this.#target, this.#address, base)
+      this.#lastBase = sidecar
+      const newest = await readSidecar(this.#target, this.#address, chain.end.number)
+      await this.#steps.runUnbounded(() => this.#catchUp(chain, sidecar, newest.sidecar))
+    }
+    this.#createWriter(chain)
+    this.#chain = chain
+    return chain
+  }
+
+  #createWriter(chain: ChainWriter): void {
+    const { server } = this.#options
+    assert(this.#files !== null && this.#control !== null, 'the backup is started')
+    const newest = this.#newest?.atMicros ?? server.system.nowMicros()
+    this.#writer = new IncrementWriter({
+      server,
+      chain,
+      bytes: this.#bytes,
+      names: this.#names,
+      buffer: this.#buffer,
+      files: this.#files,
+      control: this.#control,
+      identity: new IdentityChanges(server.identity, newest),
+      progress: this.#progress,
+    })
+    this.#writer.noteSchemaChange()
+  }
+
+  async #catchUp(chain: ChainWriter, base: Sidecar, newest: Sidecar): Promise<void> {
+    const { runFrom, runTo, runFiles } = newest
+    const begun = Math.max(base.toSequence, runTo)
+    // Without a base that they join up with, the increments are of no use.
+    if (runFrom > base.toSequence || this.#buffer.hasLost) return
+    const { server } = this.#options
+    const hold = server.holdSnapshot()
+    try {
+      const { sequence } = hold
+      if (sequence < begun) {
+        const reason = `it has commit ${begun}, and the documents end at ${sequence}`
+        throw corrupt(directoryOf(this.#address), reason)
+      }
+      const files = Math.max(base.toSequence, runFiles)
+      const fromMicros = BigInt(newest.atMicros)
+      const found = await readCatchUp({
+        server,
+        above: begun,
+        files,
+        snapshot: sequence,
+        fromMicros,
+        bytesMax: CATCH_UP_BYTES_MAX,
+        signal: this.#abort.signal,
+      })
+      if (found === null) return
+      const from = runTo >= base.toSequence ? runFrom : base.toSequence
+      const storedUpTo = (found.files[0]?.sequence ?? Number.POSITIVE_INFINITY) - 1
+      if (!found.lines.isEmpty) {
+        await chain.append({
+          kind: 'catchup',
+          backupId: null,
+          first: null,
+          fromSequence: begun,
+          toSequence: sequence,
+          run: { from, to: sequence, files: Math.min(sequence, storedUpTo) },
+          atMicros: server.system.nowMicros(),
+          ...found.lines.finish(),
+        })
+      }
+      for (const each of found.files) this.#files?.add(each.sequence, each.contents)
+      this.#buffer.dropUpTo(sequence)
+      this.#progress.begin(from, sequence)
+      this.#newest = { sequence, atMicros: fromMicros }
+    } finally {
+      hold.release()
+    }
+  }
+
+  #startBaseIfDue(): void {
+    const { server, baseIntervalMillis } = this.#options
+    const now = server.system.monotonicMillis()
+    if (this.#isStopped || this.#runningBase !== null || now < this.#baseRetryAt) return
+    const reason = this.#dueBase(baseIntervalMillis)
+    if (reason === null) return
+    this.makeBase(reason).catch(() => undefined)
+  }
+
+  #dueBase(intervalMillis: number): BaseReason | null {
+    const base = this.#lastBase
+    if (base === null) return 'start'
+    if (!this.#progress.joins(base.toSequence)) return 'gap'
+    const ageMicros = this.#options.server.system.nowMicros() - BigInt(base.atMicros)
+    return ageMicros >= BigInt(intervalMillis) * 1_000n ? 'interval' : null
+  }
+
+  async #makeBase(): Promise<BaseResult> {
+    const { server } = this.#options
+    try {
+      return await this.#attempt('base', async () => {
+        const chain = await this.#cycles.runUnbounded(() => this.#open())
+        const result = await makeBase({
+          ...this.#options,
+          chain,
+          exclusive: (step) => this.#steps.runUnbounded(step),
+          onSnapshot: (sequence) => this.#continueFrom(sequence),
+          signal: this.#abort.signal,
+        })
+        this.#lastBase = result.base
+        this.#baseRetries = 0
+        this.#noteBase(result.base)
+        await removeOldSegments({
+          target: this.#target,
+          address: this.#address,
+          retention: this.#options.retention,
+          nowMicros: server.system.nowMicros(),
+          names: this.#names,
+          signal: this.#abort.signal,
+        })
+        return result
+      })
+    } catch (error) {
+      this.#baseRetryAt = server.system.monotonicMillis() + retryMillis(this.#baseRetries++)
+      throw error
+    }
+  }
+
+  /** Begins the increments again at the snapshot of a base, if commits are missing before it. */
+  #continueFrom(sequence: number): void {
+    if (this.#progress.written !== null && !this.#buffer.hasLost) return
+    this.#buffer.restart()
+    this.#files?.clear()
+    this.#progress.begin(sequence)
+  }
+
+  #noteBase(base: Sidecar): void {
+    const written = this.#progress.written
+    if (written !== null && this.#isJoined(written)) {
+      this.#newest = {
+        sequence: written,
+        atMicros: this.#writer?.newestMicros ?? BigInt(base.atMicros),
+      }
+    } else if ((this.#newest?.sequence ?? -1) < base.toSequence) {
+      this.#newest = { sequence: base.toSequence, atMicros: BigInt(base.atMicros) }
+    }
+  }
+
+  async #attempt<T>(part: Part, run: () => Promise<T>): Promise<T> {
+    try {
+      const result = await run()
+      this.#note(part, null)
+      return result
+    } catch (error) {
+      this.#note(part, error)
+      throw error
+    }
+  }
+
+  #note(part: Part, failure: unknown): void {
+    if (failure === null) this.#failures.delete(part)
+    else this.#failures.set(part, failure)
+  }
+
+  #report(): void {
+    const state = this.state()
+    const reported = [state.failure, state.isReachable, state.lastBase?.number].join()
+    if (reported === this.#reported || this.#isStopped) return
+    this.#reported = reported
+    this.#options.onChange?.(state)
+  }
+
+  async #end(): Promise<void> {
+    await this.flush().catch(() => undefined)
+    await this.whenBaseEnds()
+    await this.#files?.close()
+  }
+}
+
+function retryMillis(retries: number): number {
+  return Math.min(RETRY_MILLIS_MAX, RETRY_MILLIS_MIN * 2 ** Math.min(retries, 10))
+}
+
+function codeOf(failure: unknown): Code {
+  const fault = failure instanceof QueryFailure ? failure.toFault() : failure
+  return fault instanceof Fault ? fault.code : 'INTERNAL'
+}

@@ -1,0 +1,125 @@
+/**
+ * The stored files that documents of increments name, until the target has their bytes. Long ones
+ * delay no increment: a later one names them.
+ */
+import type { BlobStore } from '../../storage/blobs/blobs.ts'
+import type { RecordOf } from '../../wire/files/backups.ts'
+import type { NamedBytes } from '../base/base-records.ts'
+import { type StoredBytes, storedFile } from '../base/stored-bytes.ts'
+import type { BlobNames } from './blob-names.ts'
+
+interface PendingFile extends NamedBytes {
+  /** The sequence of the document that names it. */
+  readonly sequence: number
+}
+
+export interface PendingFilesOptions {
+  readonly blobs: Pick<BlobStore, 'open'>
+  readonly bytes: Pick<StoredBytes, 'store'>
+  readonly names: Pick<BlobNames, 'confirm'>
+  /** `BackedUpServer.holdFiles`. */
+  holdFiles(): () => void
+}
+
+export class PendingFiles {
+  readonly #options: PendingFilesOptions
+  /** Files in the order of their sequences. */
+  #files: PendingFile[] = []
+  /** The newest sequence whose files were added. */
+  #newest = 0
+  #stored: RecordOf<'blob'>[] = []
+  #running: Promise<void> | null = null
+  #release: (() => void) | null = null
+  #isClosed = false
+
+  constructor(options: PendingFilesOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#files.length
+  }
+
+  /** The files of documents up to this sequence are stored; infinity if none is pending. */
+  get storedUpTo(): number {
+    return (this.#files[0]?.sequence ?? Number.POSITIVE_INFINITY) - 1
+  }
+
+  get hasStored(): boolean {
+    return this.#stored.length > 0
+  }
+
+  /** Adds the files that a commit names, unless that was done before. */
+  add(sequence: number, contents: readonly NamedBytes[]): void {
+    if (sequence <= this.#newest) return
+    this.#newest = sequence
+    if (contents.length === 0) return
+    this.#release ??= this.#options.holdFiles()
+    this.#files.push(...contents.map((content) => ({ ...content, sequence })))
+  }
+
+  /**
+   * Stores the files in their order. Resolves when all of them are stored, or after a time: then
+   * storing continues. Rejects with what storing a file raises.
+   */
+  async store(millisMax: number): Promise<void> {
+    if (this.#files.length === 0) return
+    this.#running ??= this.#storeAll().finally(() => {
+      this.#running = null
+    })
+    const running = this.#running
+    // The next call meets the same failure again.
+    running.catch(() => undefined)
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const time = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, millisMax)
+    })
+    try {
+      await Promise.race([running, time])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Returns the records of the files that were stored, until they are confirmed. */
+  records(): readonly RecordOf<'blob'>[] {
+    return this.#stored.slice()
+  }
+
+  /** Forgets the oldest records, which a segment has. */
+  confirm(count: number): void {
+    this.#options.names.confirm(this.#stored.splice(0, count).map(({ name }) => name))
+  }
+
+  /** Forgets all files: a base has them. */
+  clear(): void {
+    this.#files = []
+    this.confirm(this.#stored.length)
+    this.#releaseFiles()
+  }
+
+  /** Resolves when nothing is stored any longer. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running?.catch(() => undefined)
+    this.clear()
+  }
+
+  async #storeAll(): Promise<void> {
+    for (;;) {
+      const file = this.#files[0]
+      if (file === undefined || this.#isClosed) break
+      const { sha256, size } = file
+      const name = await this.#options.bytes.store(storedFile(this.#options.blobs, file))
+      // Missing or damaged bytes have no record, as in a base.
+      if (name !== null) this.#stored.push({ t: 'blob', sha256, bytes: size, name })
+      if (this.#files[0] === file) this.#files.shift()
+    }
+    if (this.#files.length === 0) this.#releaseFiles()
+  }
+
+  #releaseFiles(): void {
+    this.#release?.()
+    this.#release = null
+  }
+}
