@@ -108,6 +108,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
           processes,
           auditSink,
           identityDatabase: identity.database,
+          identityPepper: configuration.identityPepper,
           rootPath: root,
         })
   const running = {

@@ -1,6 +1,6 @@
 /** Opens the Product Environment of a server: root, documents, engine and rules. */
 
-import { Backups } from '../backups/service/backups.ts'
+import type { Backups } from '../backups/service/backups.ts'
 import type { Database } from '../database/database.ts'
 import type { DocumentStore } from '../documents/store.ts'
 import { createEngine } from '../engine/create-engine.ts'
@@ -42,8 +42,10 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
+import type { Secret } from '../value/secret.ts'
 import { prepareManifests } from '../wire/files/manifest.ts'
 import type { ApplicationProcesses } from './application-processes/application-processes.ts'
+import { openBackups } from './backups/backups.ts'
 import { openBlobs } from './blobs.ts'
 import { openRootDocuments } from './documents.ts'
 import { openLogs } from './environment-logs.ts'
@@ -81,6 +83,8 @@ export interface EnvironmentOptions {
   readonly auditSink: AuditSink
   /** Null or absent in a server of `svc dev`, which has none and makes no backups. */
   readonly identityDatabase?: Database | null
+  /** The pepper of that database. */
+  readonly identityPepper?: Secret
   /** Null or absent accepts no loss of documents. */
   readonly acceptedLoss?: AcceptedLoss | null
   /** `ProductOptions.cronsChannel`. */
@@ -159,6 +163,9 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const { engine, files } = openFilesOf({ ...shared, ...storageOf(root), blobs }, (storage) =>
     createEngine({ ...ports, storage }),
   )
+  const backups = await backupsOf(options, { root, log, engine, store, files })
+  // Closed after the engine: the last increment has the last commits.
+  closing.add(() => backups?.stop())
   closing.add(() => engine.close())
   closing.add(() => files.close())
   const auditSink = loggedAudit(options.auditSink, log)
@@ -178,7 +185,6 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   )
   engine.scheduler.start(schedulerHost(product))
   engine.migrations.start(schedulerHost(product))
-  const backups = backupsOf(options, { root, log, engine, store, files })
   closing.add(() => backups?.close())
   const keyUsage = new KeyUsage(log)
   closing.add(() => keyUsage.stop())
@@ -196,7 +202,7 @@ function storageOf(root: ProductRoot) {
 }
 
 function backupsOf(
-  { configuration, identityDatabase = null, system, metrics }: EnvironmentOptions,
+  { configuration, identityDatabase = null, identityPepper, system, metrics }: EnvironmentOptions,
   {
     root,
     log,
@@ -206,22 +212,24 @@ function backupsOf(
   }: Pick<OpenEnvironment, 'log' | 'engine' | 'store' | 'files'> & {
     readonly root: ProductRoot
   },
-): Backups | null {
+): Promise<Backups> | null {
   if (identityDatabase === null) return null
   const { backups = null, storage } = configuration.product ?? {}
-  return new Backups({
+  return openBackups({
     server: {
       system,
       store,
+      commits: engine.commits,
       holdSnapshot: () => engine.commits.holdSnapshot(),
       holdFiles: () => files.collection.pause(),
       root,
       blobs: files.blobs,
       identity: identityDatabase,
+      pepper: (backups?.includesPepper && identityPepper) || null,
     },
     log,
     metrics,
-    recipients: backups?.recipients ?? null,
+    settings: backups,
     freeFloorBytes: storage?.freeFloorBytes ?? 0,
   })
 }
@@ -295,6 +303,7 @@ export function environmentApp(
       await files.health(),
       application.health(),
       await logs.health(),
+      ...(backups?.health() ?? []),
     ],
   }
 }

@@ -19,7 +19,7 @@ it('a directory and recipients make continuous backups with the defaults', () =>
     baseIntervalMillis: 24 * 3_600_000,
     retentionDays: 30,
     retentionBases: 7,
-    includesPeppers: false,
+    includesPepper: false,
   })
 })
 
@@ -38,7 +38,7 @@ it('a bucket may have a prefix and its own keys', () => {
     baseIntervalMillis: 7 * 86_400_000,
     retentionDays: 90,
     retentionBases: 3,
-    includesPeppers: true,
+    includesPepper: true,
   })
   expect(JSON.stringify(backups)).not.toContain('canary-secret')
 })

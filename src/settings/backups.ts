@@ -19,8 +19,8 @@ export interface BackupSettings {
   readonly retentionDays: number
   /** Bases that are kept however old they are. */
   readonly retentionBases: number
-  /** True if backups have the peppers of the identity database. */
-  readonly includesPeppers: boolean
+  /** True if backups have the pepper of the identity database. */
+  readonly includesPepper: boolean
 }
 
 export type BackupTargetSettings =
@@ -63,7 +63,7 @@ export function readBackups(
 ): BackupSettings | null {
   const recipients = readRecipients(environment)
   const target = readTarget(environment, root, files)
-  const includesPeppers = readPepper(environment)
+  const includesPepper = readPepper(environment)
   const retention = {
     baseIntervalMillis: readInterval(environment),
     retentionDays: wholeNumber(environment, 'SERVICE_BACKUP_RETENTION_DAYS', DAYS),
@@ -73,10 +73,10 @@ export function readBackups(
     const rule = `only together with ${RECIPIENTS}, which says who can open the backups`
     const name = target?.kind === 'directory' ? DIRECTORY : S3_NAMES.endpoint
     if (target !== null) throw invalid(name, rule)
-    if (includesPeppers) throw invalid('SERVICE_BACKUP_PEPPER', rule)
+    if (includesPepper) throw invalid('SERVICE_BACKUP_PEPPER', rule)
     return null
   }
-  return { recipients, target, ...retention, includesPeppers }
+  return { recipients, target, ...retention, includesPepper }
 }
 
 /** Returns a setting without a default that is set; null if none is. */

@@ -16,6 +16,7 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE, KEYRING_FILE, ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
+import type { Secret } from '../../value/secret.ts'
 import type { BackupRecord } from '../../wire/files/backups.ts'
 import { Sealer } from '../format/age-files.ts'
 import { BackupWriter, type WrittenBackup } from '../format/backup-writer.ts'
@@ -43,6 +44,8 @@ export interface BackedUpServer {
   readonly root: Pick<ProductRoot, 'path' | 'descriptor' | 'keyring' | 'control' | 'artifacts'>
   readonly blobs: Pick<BlobStore, 'open'>
   readonly identity: Database
+  /** The pepper of the identity database; null or absent leaves it out. */
+  readonly pepper?: Secret | null
 }
 
 export interface BaseOptions {
@@ -190,7 +193,9 @@ class Base {
       const text = (name: string, access: 'shared' | 'private') =>
         Buffer.from(readOwnFile(join(path, name), ROOT_FILE_BYTES_MAX, access)).toString()
       const descriptor = text(DESCRIPTOR_FILE, 'shared')
-      await this.#add({ t: 'environment', descriptor, keyring: text(KEYRING_FILE, 'private') })
+      const keyring = text(KEYRING_FILE, 'private')
+      const pepper = server.pepper ? { pepper: server.pepper.reveal() } : {}
+      await this.#add({ t: 'environment', descriptor, keyring, ...pepper })
       for (const row of readCopy(copy)) {
         const record = controlRecord(row)
         for (const content of artifactsOfRow(record.table, record.row)) {

@@ -351,6 +351,23 @@ test('both stores have the same documents and the same digest of them', async ()
   expect(ends[0]).toEqual(ends[1])
 })
 
+test('a base has the pepper only if the server gives it', async () => {
+  const store = await openSqliteDocuments(join(directory, 'documents.db'))
+  try {
+    const pepperOf = async (pepper: Secret | null) => {
+      const server = { ...serverOf(store, 0), pepper }
+      const recipients = [await recipientOf(secret)]
+      await makeBase({ server, target, recipients, historyId: HISTORY })
+      const found = (await records()).find((record) => record.t === 'environment')
+      return (found as { readonly pepper?: string }).pepper
+    }
+    expect(await pepperOf(null)).toBeUndefined()
+    expect(await pepperOf(new Secret('canary-pepper'))).toBe('canary-pepper')
+  } finally {
+    await store.close()
+  }
+})
+
 test('the tables of the identity database are in the order of their references', async () => {
   const rows = await identity.rows(
     `select table_name from information_schema.tables

@@ -12,6 +12,7 @@ import type { Code } from '../../errors/codes.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ControlChanges } from '../../storage/control/changes.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
+import type { BackupId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import {
   type BackedUpServer,
@@ -198,14 +199,18 @@ export class ContinuousBackup {
   }
 
   /** Makes a base. Rejects with BUSY while another one is made, and with what prevents it. */
-  async makeBase(reason: BaseReason): Promise<BaseResult> {
+  async makeBase(reason: BaseReason, backupId?: BackupId): Promise<BaseResult> {
     if (this.#runningBase !== null) throw new Fault('BUSY', { detail: 'a base is being made' })
     this.#baseReason = reason
-    this.#runningBase = this.#makeBase().finally(() => {
+    this.#runningBase = this.#makeBase(backupId).finally(() => {
       this.#runningBase = null
       this.#report()
     })
     return this.#runningBase
+  }
+
+  get isMakingBase(): boolean {
+    return this.#runningBase !== null
   }
 
   /** Resolves when no base is being made. */
@@ -377,13 +382,14 @@ export class ContinuousBackup {
     return ageMicros >= BigInt(intervalMillis) * 1_000n ? 'interval' : null
   }
 
-  async #makeBase(): Promise<BaseResult> {
+  async #makeBase(backupId: BackupId | undefined): Promise<BaseResult> {
     const { server } = this.#options
     try {
       return await this.#attempt('base', async () => {
         const chain = await this.#cycles.runUnbounded(() => this.#open())
         const result = await makeBase({
           ...this.#options,
+          backupId,
           chain,
           exclusive: (step) => this.#steps.runUnbounded(step),
           onSnapshot: (sequence) => this.#continueFrom(sequence),

@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { Fault, isFault } from '../../errors/fault.ts'
 import {
   deleteBackup,
+  findBackup,
+  insertBackup,
   listBackups,
   markBackupComplete,
   markBackupFailed,
@@ -21,20 +23,35 @@ import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { BackupId } from '../../value/ids.ts'
 import { BACKUPS_MAX } from '../../wire/backups/backups.ts'
+import type { Sidecar } from '../../wire/files/backups.ts'
 import type { BackedUpServer, BaseResult } from '../base/base-backup.ts'
+import type { BackupState, ContinuousBackup } from '../increments/continuous-backup.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { makeDirectories } from '../targets/directory-files.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import { guardedTarget } from './guarded-target.ts'
 
+/** Continuous backups, and the target that they go to. */
+export interface Continuous {
+  readonly backup: ContinuousBackup
+  readonly target: BackupTarget
+}
+
+export interface BackupsHealth {
+  readonly name: 'backups'
+  readonly status: 'healthy' | 'degraded'
+}
+
 export interface BackupsOptions {
   readonly server: BackedUpServer
   readonly log: Logger
-  readonly metrics: Pick<Metrics, 'counters'>
+  readonly metrics: Pick<Metrics, 'counters' | 'addSource'>
   /** The recipients of the settings; null if each request names its own. */
   readonly recipients: readonly string[] | null
   /** Bytes that backups leave free on the disk of the Product root. */
   readonly freeFloorBytes: number
+  /** Null or absent without a target. `onChange` is what the continuous backup calls. */
+  readonly openContinuous?: ((onChange: (state: BackupState) => void) => Continuous) | null
 }
 
 export interface OrderedBackup {
@@ -49,12 +66,16 @@ export interface OrderedBackup {
 export const ROOT_BACKUPS_MAX = 2
 /** Time that the end of the server gives to a backup that is being made. */
 const CLOSE_MILLIS = 2_000
+/** Age of the oldest commit that cannot be restored, from which on the health is degraded. */
+const BEHIND_MILLIS_MAX = 60_000
 
 export class Backups {
-  readonly location = 'root' as const
+  readonly location: 'root' | 'target'
   readonly recipients: readonly string[] | null
   readonly #options: BackupsOptions
   readonly #directory: string
+  readonly #continuous: Continuous | null
+  #wasFailing = false
   readonly #stopping = new AbortController()
   /** Number of readers of each archive. */
   readonly #readers = new Map<BackupId, number>()
@@ -73,10 +94,14 @@ export class Backups {
       })
     }
     this.#removeUnknown()
+    const { openContinuous = null } = options
+    this.#continuous = openContinuous?.((state) => void this.#noteState(state)) ?? null
+    this.location = this.#continuous === null ? 'root' : 'target'
+    this.#startContinuous()
   }
 
   get isBusy(): boolean {
-    return this.#running !== null
+    return this.#running !== null || (this.#continuous?.backup.isMakingBase ?? false)
   }
 
   /** Starts a backup that is recorded as running, and records its end. Never throws. */
@@ -102,12 +127,26 @@ export class Backups {
     try {
       const { archiveOf } = await import('./archive.ts')
       const address = { environmentId, historyId }
-      yield* archiveOf(this.#targetOf(backupId), { ...address, ...backup.result! })
+      yield* archiveOf(this.#placeOf(backup), { ...address, ...backup.result! })
     } finally {
       const left = this.#readers.get(backupId)! - 1
       if (left === 0) this.#readers.delete(backupId)
       else this.#readers.set(backupId, left)
     }
+  }
+
+  /** Returns no component without continuous backups. */
+  health(): readonly BackupsHealth[] {
+    if (this.#continuous === null) return []
+    const { isReachable, failure, newestSequence, behindMillis } = this.#continuous.backup.state()
+    const isWhole = isReachable && failure === null && newestSequence !== null
+    const isHealthy = isWhole && behindMillis <= BEHIND_MILLIS_MAX
+    return [{ name: 'backups', status: isHealthy ? 'healthy' : 'degraded' }]
+  }
+
+  /** Writes the last increment. The server no longer commits. */
+  async stop(): Promise<void> {
+    await this.#continuous?.backup.stop()
   }
 
   /** Ends the backup in progress, which fails. Waits for 2 s at most. */
@@ -162,7 +201,68 @@ export class Backups {
     }
   }
 
+  #startContinuous(): void {
+    if (this.#continuous === null) return
+    const { backup } = this.#continuous
+    this.#options.metrics.addSource(() => {
+      const { behindMillis, newestSequence, bytesWritten } = backup.state()
+      const backupSequence = newestSequence ?? 0
+      return { backupBehindMicros: behindMillis * 1_000, backupSequence, backupBytes: bytesWritten }
+    })
+    backup.start()
+  }
+
+  /** Logs each change between failing and not, and records the bases that the server began. */
+  async #noteState({ failure, isReachable, lastBase }: BackupState): Promise<void> {
+    const { log } = this.#options
+    const isFailing = failure !== null || !isReachable
+    if (isFailing !== this.#wasFailing) {
+      this.#wasFailing = isFailing
+      const errorCode = failure ?? 'UNAVAILABLE'
+      const message = 'Continuous backups are delayed: the newest commits are in no backup.'
+      if (isFailing) log.warn('backup.delayed', { message, errorCode })
+      else log.info('backup.resumed', { message: 'Continuous backups are complete again.' })
+    }
+    try {
+      if (lastBase !== null) await this.#recordBase(lastBase)
+    } catch (error) {
+      log.warn('backup.unrecorded', { message: 'The list of backups may lack one.', error })
+    }
+  }
+
+  /** Records a base, and forgets those that retention has removed. */
+  async #recordBase({ backupId, historyId, first, number, toSequence, atMicros }: Sidecar) {
+    const { control } = this.#options.server.root
+    const target = this.#continuous?.target
+    if (backupId === null || target === undefined) return
+    control.transaction((tx) => {
+      if (findBackup(tx, backupId) !== null) return
+      const at = BigInt(atMicros)
+      const row = { backupId, historyId, createdAtMicros: at }
+      insertBackup(tx, { ...row, reason: 'scheduled', location: 'target' })
+      const unknown = { documents: null, bytes: null, damaged: null }
+      const segments = { firstSegment: first, lastSegment: number, sequence: toSequence }
+      const finishedAt = this.#options.server.system.nowMicros()
+      markBackupComplete(tx, backupId, { ...segments, ...unknown }, finishedAt)
+    })
+    const { segmentPath } = await import('../format/chain.ts')
+    const { environmentId } = this.#options.server.root.descriptor
+    for (const { backupId: each, location, result } of this.#stored()) {
+      if (location !== 'target' || result === null) continue
+      const path = segmentPath({ environmentId, historyId }, result.firstSegment)
+      if ((await target.sizeOf(`${path}.json`)) !== null) continue
+      control.transaction((tx) => deleteBackup(tx, each))
+    }
+  }
+
   async #make(order: OrderedBackup, onWritten: (bytes: number) => void): Promise<BaseResult> {
+    if (this.#continuous !== null) {
+      const { backup } = this.#continuous
+      const before = backup.state().bytesWritten
+      const made = await backup.makeBase('request', order.backupId)
+      onWritten(backup.state().bytesWritten - before)
+      return made
+    }
     const { makeBase } = await import('../base/base-backup.ts')
     const { server, freeFloorBytes } = this.#options
     const { root } = server
@@ -218,6 +318,12 @@ export class Backups {
   #stored(): StoredBackup[] {
     const { control } = this.#options.server.root
     return control.read((reader) => listBackups(reader, findHistory(reader)!, BACKUPS_MAX))
+  }
+
+  #placeOf({ backupId, location }: StoredBackup): BackupTarget {
+    if (location === 'root') return this.#targetOf(backupId)
+    if (this.#continuous !== null) return this.#continuous.target
+    throw new Fault('UNAVAILABLE', { detail: 'the settings name no target of backups' })
   }
 
   #targetOf(backupId: BackupId): BackupTarget {

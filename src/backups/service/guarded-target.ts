@@ -24,6 +24,7 @@ export function guardedTarget(
     sizeOf: (name) => target.sizeOf(name),
     read: (name) => target.read(name),
     remove: (name) => target.remove(name),
+    removeDirectory: (name) => target.removeDirectory(name),
     write: (name, bytes) => target.write(name, guarded(bytes, onWritten, space)),
   }
 }

@@ -5,7 +5,15 @@ import type { PoolStatistics } from '../runners/runner-pool.ts'
 export type HealthStatus = 'healthy' | 'degraded' | 'unavailable'
 
 export interface ComponentHealth {
-  readonly name: 'runtime' | 'documents' | 'scheduler' | 'releases' | 'files' | 'realtime' | 'logs'
+  readonly name:
+    | 'runtime'
+    | 'documents'
+    | 'scheduler'
+    | 'releases'
+    | 'files'
+    | 'realtime'
+    | 'logs'
+    | 'backups'
   readonly status: HealthStatus
 }
 

@@ -184,7 +184,7 @@ function forgetOldest(tx: ControlTx, historyId: HistoryId): void {
 function backupItem({ result, ...backup }: StoredBackup): BackupField {
   const { backupId, historyId, reason, location, state, failureCode } = backup
   const { createdAtMicros, finishedAtMicros } = backup
-  const text = (value: number | undefined) => (value === undefined ? null : String(value))
+  const text = (value: number | null = null) => (value === null ? null : String(value))
   return {
     backupId,
     historyId,

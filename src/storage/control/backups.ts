@@ -8,11 +8,12 @@ export interface BackupResult {
   readonly lastSegment: number
   /** The snapshot of its documents. */
   readonly sequence: number
-  readonly documents: number
+  /** Null for a backup that the server made by itself, as the fields below. */
+  readonly documents: number | null
   /** Bytes that were written for it. */
-  readonly bytes: number
+  readonly bytes: number | null
   /** Number of files and artifacts that were left out. */
-  readonly damaged: number
+  readonly damaged: number | null
 }
 
 export interface StoredBackup {
@@ -140,9 +141,9 @@ function toBackup(row: Row): StoredBackup {
             firstSegment: row.first_segment!,
             lastSegment: row.last_segment!,
             sequence: row.sequence!,
-            documents: row.documents!,
-            bytes: row.bytes!,
-            damaged: row.damaged!,
+            documents: row.documents,
+            bytes: row.bytes,
+            damaged: row.damaged,
           },
     failureCode: row.failure_code,
   }

@@ -98,6 +98,8 @@ export const COUNTERS = {
 
 /** Gauges: current values. */
 export const GAUGES = {
+  backupBehindMicros: 'Age of the oldest commit that no backup has; 0 if there is none',
+  backupSequence: 'Newest commit that can be restored from the target of backups',
   queryCacheEntries: 'Results in the query cache',
   queryCacheCharacters: 'Characters of cached keys and results, and bytes of their read sets',
   queryCacheHitPercent: 'Hit rate of the query cache since the start',

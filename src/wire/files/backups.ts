@@ -79,6 +79,8 @@ const RECORDS = {
     /** Texts of `service.json` and `keyring.json`. */
     descriptor: 'string',
     keyring: 'string',
+    /** The pepper of the identity database, if the settings include it. */
+    'pepper?': 'string',
   }),
   shape: schema({ t: "'shape'", table: 'string', shape: 'string' }),
   index: schema({
