@@ -68,6 +68,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'key-encoding.ts': 'values as byte strings whose order is the order of the values',
     'compact-ids.ts': 'IDs and index keys as both databases store them: the bytes of ULIDs',
     'store.ts': 'the port between the engine and its documents',
+    'store-loader.ts': 'the port by which a restore fills an empty store',
     'store-faults.ts': 'faults that both stores raise',
     'operation-ids.ts':
       'a filter for operation IDs that cannot have a record, so that most Mutations need no lookup',

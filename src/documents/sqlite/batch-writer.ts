@@ -72,7 +72,7 @@ export class BatchWriter {
         this.#writeVersions(state, transaction, transaction.sequence)
         atMicros = microsColumn(transaction.atMicros)
       }
-      if (transaction.operation !== undefined) this.#writeOperation(transaction.operation)
+      if (transaction.operation !== undefined) this.writeOperation(transaction.operation)
     }
     if (state.latestSequence === before) return
     this.#setLatest.run(state.latestSequence)
@@ -90,10 +90,11 @@ export class BatchWriter {
       'sequences do not ascend',
     )
     state.latestSequence = sequence
-    for (const write of transaction.writes) this.#writeVersion(state, write, sequence)
+    for (const write of transaction.writes) this.writeVersion(state, write, sequence)
   }
 
-  #writeVersion(state: WriterState, write: DocumentWrite, sequence: number): void {
+  /** Appends a version. Rows have to ascend with sequences unless retention has skipped them. */
+  writeVersion(state: WriterState, write: DocumentWrite, sequence: number): void {
     const id = checkedCompactId(write.id)
     const micros = microsColumn(write.createdAtMicros)
     const createdAt = ulidMicros(id, id.length - ULID_BYTES) === micros ? null : micros
@@ -117,7 +118,7 @@ export class BatchWriter {
     assert(!missing, 'an index entry contradicts the ones before it')
   }
 
-  #writeOperation(record: OperationRecord): void {
+  writeOperation(record: OperationRecord): void {
     const operationId = ulidBytes(record.operationId)
     assert(operationId !== null, 'an operation ID is not canonical')
     this.#insertOperation.run(
