@@ -314,6 +314,21 @@ export const CODES = {
     message: 'The backup is incomplete or was altered.',
     next: 'Use another copy of the backup, or an earlier one. Nothing of this one was restored.',
   },
+  BACKUP_VERSION_UNKNOWN: {
+    kind: 'invalid',
+    message: 'A newer version of the server made the backup.',
+    next: 'Restore with the version of `svc-server` that made the backup, or with a later one.',
+  },
+  RESTORE_POINT_NOT_FOUND: {
+    kind: 'not_found',
+    message: 'No backup leads to the state that is to be restored.',
+    next: 'Choose a sequence or a time that the backups cover, or leave it out for the newest.',
+  },
+  RESTORE_NOT_EMPTY: {
+    kind: 'conflict',
+    message: 'A restore writes only into an empty directory and into empty databases.',
+    next: 'Name a directory and databases that do not exist yet or are empty.',
+  },
 
   // Application origin (contract/wire.md, Error codes).
   REQUEST_INVALID: {

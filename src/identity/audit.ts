@@ -28,6 +28,7 @@ export type IdentityOperation =
   | 'operator.enable'
   | 'owner.recover'
   | 'pepper.change'
+  | 'installation.restore'
 
 type Correlated = Pick<AuditRecord, 'actor' | 'subject' | 'atMicros' | 'requestId'> &
   Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId'>>

@@ -1,4 +1,5 @@
-/** Arguments of the modes `doctor`, `serve` and `verify-storage`; the other modes take none. */
+/** Arguments of `doctor`, `serve`, `verify-storage` and `restore`; the other modes take none. */
+import { parseRestoreArguments } from './restore/arguments.ts'
 
 /** Argument of `doctor`. */
 export const JSON_OUTPUT = '--json'
@@ -11,6 +12,7 @@ const SEQUENCE = /^(?:0|[1-9][0-9]{0,15})$/
 
 /** Returns whether the mode accepts these arguments. */
 export function takesArguments(mode: string, args: readonly string[]): boolean {
+  if (mode === 'restore') return parseRestoreArguments(args) !== null
   if (args.length === 0) return true
   if (mode === 'doctor') return args.length === 1 && args[0] === JSON_OUTPUT
   if (mode === 'verify-storage') return args.length === 1 && args[0] === REPAIR

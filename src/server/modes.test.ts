@@ -28,6 +28,7 @@ describe('svc-server', () => {
         'migrate',
         'recover-bootstrap',
         'recover-owner',
+        'restore',
         'rotate-keys',
         'serve',
         'verify-storage',

@@ -9,6 +9,7 @@ const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['migrate', async () => (await import('./migrate.ts')).run],
   ['recover-bootstrap', async () => (await import('./recover-bootstrap.ts')).run],
   ['recover-owner', async () => (await import('./recover-owner.ts')).run],
+  ['restore', async () => (await import('./restore/restore.ts')).run],
   ['rotate-keys', async () => (await import('./rotate-keys.ts')).run],
   ['serve', async () => (await import('./serve.ts')).run],
   ['verify-storage', async () => (await import('./verify-storage.ts')).run],

@@ -9,6 +9,7 @@ export const MODES = [
   ['migrate', 'create or upgrade the database schemas; safe to repeat'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
   ['recover-owner', 'issue an owner invitation where every owner has lost access'],
+  ['restore', 'make a new Product root and identity database from a backup: svc docs disaster'],
   ['rotate-keys', 'seal the secrets of a stopped Product root under a new key'],
   ['serve', 'check the schema and serve until SIGTERM; --accept-loss SEQUENCE: svc docs backup'],
   ['verify-storage', 'find missing and damaged files of a stopped server; --repair sets aside'],

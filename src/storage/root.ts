@@ -56,9 +56,12 @@ export const CONTROL_COPY_FILE = 'control.backup'
 /** The development key by which programs of this machine reach `svc dev`. */
 export const DEVELOPMENT_KEY_FILE = 'development.key'
 export const LOCK_FILE = 'lock.db'
+/** The control database. */
 export const CONTROL_FILE = 'control.db'
+/** The directory of the artifacts of Releases. */
+export const ARTIFACTS_DIRECTORY = 'artifacts'
 /** Files created after the first commit to control.db, which made its directory entry durable. */
-const CREATED_LATER = ['artifacts/sha256', DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
+const CREATED_LATER = [`${ARTIFACTS_DIRECTORY}/sha256`, DOCUMENTS_FILE, DOCUMENTS_POSTGRES_FILE]
 
 /** All that a process writes into a root, the control database last. */
 const STATE_FILES = [
@@ -68,7 +71,7 @@ const STATE_FILES = [
   LOGS_DIRECTORY,
   BACKUPS_DIRECTORY,
   ...withLogs(CONTROL_COPY_FILE),
-  'artifacts',
+  ARTIFACTS_DIRECTORY,
   ...withLogs(CONTROL_FILE),
 ]
 
@@ -114,7 +117,7 @@ export async function openProductRoot(
     const later = requireControl(path)
     control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros(), isShared)
     bindControl(control, { descriptor, keyring, later, ids: system.ids })
-    const artifacts = new ArtifactStore(join(path, 'artifacts'))
+    const artifacts = new ArtifactStore(join(path, ARTIFACTS_DIRECTORY))
     await artifacts.open()
     return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
   } catch (error) {
@@ -131,7 +134,7 @@ export async function openProductRoot(
 export function followProductRoot(path: string): ProductRoot {
   const { descriptor, keyring } = readProductRoot(path)
   const control = ControlDatabase.follow(join(path, CONTROL_FILE))
-  const artifacts = new ArtifactStore(join(path, 'artifacts'))
+  const artifacts = new ArtifactStore(join(path, ARTIFACTS_DIRECTORY))
   return rootOf({ path, descriptor, keyring, control, artifacts }, () => undefined)
 }
 

@@ -4,7 +4,7 @@
  * the runtime: that takes a thirtieth of the time of the library, on another thread.
  */
 import { hkdfSync, randomBytes } from 'node:crypto'
-import { Decrypter, Encrypter, identityToRecipient } from 'age-encryption'
+import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { assert } from '../../errors/assert.ts'
 
 /** The bytes do not belong to an age file, or were altered, or no identity opens the file. */
@@ -142,6 +142,11 @@ export class Opener {
       yield chunk
     }
   }
+}
+
+/** Returns a new identity, the secret key of a recipient. */
+export function makeIdentity(): Promise<string> {
+  return generateX25519Identity()
 }
 
 /** Returns the recipient of an identity. Throws AgeFailure. */

@@ -7,12 +7,22 @@ import { sha256 } from '../../system/digests.ts'
 const LEAF = Uint8Array.of(0)
 const NODE = Uint8Array.of(1)
 
+/** Returns the digest of a leaf. */
+export function leafDigest(leaf: Uint8Array | string): Buffer {
+  return sha256(LEAF, leaf)
+}
+
 export class MerkleTree {
   /** Roots of complete subtrees, the largest first, with their numbers of leaves. */
   readonly #roots: { readonly leaves: number; readonly digest: Buffer }[] = []
 
   add(leaf: Uint8Array | string): void {
-    let root = { leaves: 1, digest: sha256(LEAF, leaf) }
+    this.addDigest(leafDigest(leaf))
+  }
+
+  /** Adds a leaf by its digest. */
+  addDigest(digest: Buffer): void {
+    let root = { leaves: 1, digest }
     for (;;) {
       const left = this.#roots.at(-1)
       if (left === undefined || left.leaves !== root.leaves) break

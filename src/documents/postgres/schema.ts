@@ -49,3 +49,17 @@ export async function migrateDocuments(url: Secret, atMicros: bigint): Promise<M
     await database.close()
   }
 }
+
+/** Returns whether the schema of documents has any table. Throws QueryFailure. */
+export async function hasDocumentTables(database: Database): Promise<boolean> {
+  const rows = await database.rows(
+    'select 1 from pg_class where relnamespace = to_regnamespace($1) limit 1',
+    [DOCUMENT_SCHEMA.name],
+  )
+  return rows.length > 0
+}
+
+/** Removes the schema with all that is in it. Throws QueryFailure. */
+export async function removeDocumentSchema(database: Database): Promise<void> {
+  await database.rows(`drop schema if exists ${DOCUMENT_SCHEMA.name} cascade`)
+}

@@ -49,9 +49,14 @@ export class ControlDatabase {
   /**
    * Opens the database, which it creates if absent, and migrates it. Throws
    * SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE. `isShared` lets other processes
-   * of the server follow it.
+   * of the server follow it. A restore of a backup of an older version opens it at a `version`.
    */
-  static open(path: string, nowMicros: bigint, isShared = false): ControlDatabase {
+  static open(
+    path: string,
+    nowMicros: bigint,
+    isShared = false,
+    version = MIGRATIONS.length,
+  ): ControlDatabase {
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
     let database: Database | null = null
@@ -67,7 +72,7 @@ export class ControlDatabase {
       const check = database.query<{ quick_check: string }, []>('pragma quick_check').get()
       if (check?.quick_check !== 'ok') throw invalidRoot('control.db fails its integrity check')
       const control = new ControlDatabase(path, database)
-      control.#migrate(nowMicros)
+      control.#migrate(nowMicros, version)
       return control
     } catch (cause) {
       database?.close()
@@ -183,7 +188,7 @@ export class ControlDatabase {
     }
   }
 
-  #migrate(nowMicros: bigint): void {
+  #migrate(nowMicros: bigint, to: number): void {
     this.transaction((tx) => {
       tx.run(
         `create table if not exists control_migrations (
@@ -201,7 +206,7 @@ export class ControlDatabase {
           throw invalidRoot(`control.db has an unknown schema version ${version}`)
         }
       })
-      for (const { version, name, sql } of MIGRATIONS.slice(recorded.length)) {
+      for (const { version, name, sql } of MIGRATIONS.slice(recorded.length, to)) {
         this.#database.exec(sql)
         tx.run(
           `insert into control_migrations (version, name, checksum, applied_at)

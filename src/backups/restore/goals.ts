@@ -1,0 +1,112 @@
+/** Selects the segments of a backup that lead to the state that is to be restored. */
+import { Fault } from '../../errors/fault.ts'
+import type { Sidecar } from '../../wire/files/backups.ts'
+import {
+  type HistoryAddress,
+  joinIncrements,
+  type SelectedBackup,
+  selectBackup,
+} from '../format/chain.ts'
+import type { BackupTarget } from '../targets/targets.ts'
+
+/** The state to restore: the newest one where both are null. At most one of them is not. */
+export interface RestoreGoal {
+  /** The newest state up to this sequence. */
+  readonly sequence: number | null
+  /** The newest state up to this time. */
+  readonly atMicros: bigint | null
+}
+
+export const NEWEST: RestoreGoal = { sequence: null, atMicros: null }
+
+export interface SelectedRestore {
+  readonly backup: SelectedBackup
+  /** Increments and catch-ups after the base, in order. The last one may go beyond the goal. */
+  readonly increments: readonly Sidecar[]
+  /** Other segments, which are read for the names of the bytes of files alone. */
+  readonly naming: readonly Sidecar[]
+  readonly goal: RestoreGoal
+}
+
+/**
+ * Checks the chain of all segments that a restore reads. Raises RESTORE_POINT_NOT_FOUND where no
+ * segments lead to the goal, BACKUP_CORRUPT and UNAVAILABLE.
+ */
+export async function selectRestore(
+  target: BackupTarget,
+  address: HistoryAddress,
+  goal: RestoreGoal,
+): Promise<SelectedRestore> {
+  const backup = await selectBase(target, address, goal)
+  const { increments } = joinIncrements(backup)
+  const selected: Sidecar[] = []
+  let reached = backup.base.toSequence
+  for (const increment of increments) {
+    if (goal.sequence !== null && reached === goal.sequence && increment.toSequence > reached) break
+    const isPast = goal.atMicros !== null && BigInt(increment.atMicros) > goal.atMicros
+    // It has the newest versions alone, so no state within it is known.
+    if (increment.kind === 'catchup' && isPast) break
+    if (increment.kind === 'catchup' && goal.sequence !== null) {
+      requireOutside(increment, Math.max(reached, increment.fromSequence), goal.sequence)
+    }
+    selected.push(increment)
+    reached = Math.max(reached, increment.toSequence)
+    if (isPast || (goal.sequence !== null && reached > goal.sequence)) break
+  }
+  if (goal.sequence !== null && reached < goal.sequence) {
+    throw notFound(`the newest sequence that can be restored is ${reached}`)
+  }
+  return { backup, increments: selected, naming: namingSegments(backup, selected, reached), goal }
+}
+
+/**
+ * Returns the segments that name bytes of files of the documents up to a sequence, without those
+ * that are restored: storing the bytes of a file may take longer than the increment with its
+ * document.
+ */
+function namingSegments(
+  { base, segments }: SelectedBackup,
+  increments: readonly Sidecar[],
+  sequence: number,
+): readonly Sidecar[] {
+  const last = increments.at(-1) ?? base
+  const end = segments.findIndex(
+    ({ number, runFiles }) => number >= last.number && runFiles >= sequence,
+  )
+  const restored = new Set([...increments, base].map(({ number }) => number))
+  return segments
+    .slice(0, end === -1 ? segments.length : end + 1)
+    .filter(({ number, backupId }) => !restored.has(number) && backupId !== base.backupId)
+}
+
+async function selectBase(
+  target: BackupTarget,
+  address: HistoryAddress,
+  goal: RestoreGoal,
+): Promise<SelectedBackup> {
+  let oldest: Sidecar | null = null
+  const isWithin = (base: Sidecar) => {
+    oldest = base
+    if (goal.sequence !== null) return base.toSequence <= goal.sequence
+    return goal.atMicros === null || BigInt(base.atMicros) <= goal.atMicros
+  }
+  try {
+    return await selectBackup(target, address, isWithin)
+  } catch (error) {
+    const found = oldest as Sidecar | null
+    if (found === null || isWithin(found)) throw error
+    throw notFound(`the oldest sequence that can be restored is ${found.toSequence}`)
+  }
+}
+
+function requireOutside(catchup: Sidecar, from: number, sequence: number): void {
+  if (sequence <= from || sequence >= catchup.toSequence) return
+  throw notFound(
+    `the server was not running its backups between the sequences ${from} and ` +
+      `${catchup.toSequence}: choose one of them`,
+  )
+}
+
+function notFound(detail: string): Fault {
+  return new Fault('RESTORE_POINT_NOT_FOUND', { detail })
+}

@@ -1,0 +1,73 @@
+/** `svc-server restore`: makes a new server from a backup (docs/disaster.md). */
+import { resolve } from 'node:path'
+import { restoreBackup } from '../../backups/restore/restore.ts'
+import type { Progress } from '../../backups/restore/verified-backup.ts'
+import { Database } from '../../database/database.ts'
+import { assert } from '../../errors/assert.ts'
+import { configuredPeppers } from '../../identity/pepper-checks.ts'
+import { findIdentityPepper, readRestoreDatabases } from '../../settings/restore.ts'
+import { readStorage } from '../../settings/storage.ts'
+import { realSystem, type System } from '../../system/system.ts'
+import { openBlobs } from '../blobs.ts'
+import type { ProcessEnvironment, ServerIo } from '../io.ts'
+import { parseRestoreArguments } from './arguments.ts'
+import { type PepperState, reportJson, reportText } from './reports.ts'
+import { findHistory, openIdentities, openTarget } from './sources.ts'
+
+/** Time between two lines of progress. */
+const PROGRESS_MILLIS = 1_000
+
+export async function run(
+  environment: ProcessEnvironment,
+  io: ServerIo,
+  args: readonly string[],
+): Promise<number> {
+  const parsed = parseRestoreArguments(args)
+  assert(parsed !== null, 'the arguments were checked before')
+  const pepper = findIdentityPepper(environment)
+  const opener = openIdentities(parsed.identities)
+  const target = await openTarget(parsed.from)
+  const address = await findHistory(target, parsed)
+  const databases = readRestoreDatabases(environment, parsed)
+  const storage = readStorage(environment)
+  const root = resolve(parsed.root)
+  const system = realSystem()
+  const identity = new Database({ url: databases.identity.url, connectionsMax: 2 })
+  try {
+    const result = await restoreBackup({
+      source: { target, opener },
+      address,
+      goal: { sequence: parsed.sequence, atMicros: parsed.atMicros },
+      destination: { root, identity, documents: databases.documents?.url ?? null, system },
+      openBlobs: () => openBlobs({ rootPath: root, environmentId: address.environmentId, storage }),
+      revokesCredentials: parsed.revokesCredentials,
+      onProgress: progressOf(io, system),
+    })
+    const expected = pepper && configuredPeppers(pepper, [])[0]!.digest
+    const pepperState = stateOf(expected, result.pepperCheck)
+    const { revokesCredentials: isRevoked, json } = parsed
+    const report = { ...result, root, from: address, isRevoked, pepper: pepperState }
+    io.out(json ? reportJson(report) : reportText(report))
+    return 0
+  } finally {
+    await identity.close()
+  }
+}
+
+function stateOf(expected: Uint8Array | null, recorded: Uint8Array | null): PepperState {
+  if (expected === null || recorded === null) return 'unknown'
+  return Buffer.compare(expected, recorded) === 0 ? 'right' : 'wrong'
+}
+
+/** Prints each step when it begins, and then once a second. */
+function progressOf(io: ServerIo, system: Pick<System, 'monotonicMillis'>): Progress {
+  let current = ''
+  let printed = 0
+  return (step, done) => {
+    const now = system.monotonicMillis()
+    if (step === current && now - printed < PROGRESS_MILLIS) return
+    current = step
+    printed = now
+    io.err(`${step}: ${done}\n`)
+  }
+}

@@ -1,0 +1,75 @@
+/** Opens the backup that a command names, and the identities that decrypt it. */
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { AgeFailure, Opener } from '../../backups/format/age-files.ts'
+import { type HistoryAddress, listEnvironments, listHistories } from '../../backups/format/chain.ts'
+import { DirectoryTarget } from '../../backups/targets/directory.ts'
+import { TarTarget } from '../../backups/targets/tar.ts'
+import type { BackupTarget } from '../../backups/targets/targets.ts'
+import { Fault } from '../../errors/fault.ts'
+import { invalid } from '../../settings/sources.ts'
+import { FILE_RULES, FileFailure, readSecretFile } from '../../system/files.ts'
+import { isId } from '../../value/ids.ts'
+
+const IDENTITY_BYTES_MAX = 64 * 1024
+
+/** Throws SERVER_CONFIGURATION_INVALID, BACKUP_CORRUPT and UNAVAILABLE. */
+export async function openTarget(from: string): Promise<BackupTarget> {
+  const path = resolve(from)
+  if (!existsSync(path)) throw invalid('--from', 'a directory or a tar file that exists')
+  return statSync(path).isDirectory() ? new DirectoryTarget(path) : TarTarget.open(path)
+}
+
+/** Reads identities as `age-keygen` writes them. Throws SERVER_CONFIGURATION_INVALID. */
+export function openIdentities(files: readonly string[]): Opener {
+  const lines = files.flatMap((file) => readIdentity(file).split(/\r?\n/))
+  const identities = lines.filter((line) => line !== '' && !line.startsWith('#'))
+  try {
+    return new Opener(identities)
+  } catch (error) {
+    if (!(error instanceof AgeFailure)) throw error
+    throw invalid('--identity', `a file with ${error.message}`)
+  }
+}
+
+function readIdentity(file: string): string {
+  try {
+    const bytes = readSecretFile(resolve(file), { bytesMax: IDENTITY_BYTES_MAX })
+    return Buffer.from(bytes).toString('utf8')
+  } catch (error) {
+    if (!(error instanceof FileFailure)) throw error
+    const { reason } = error
+    throw invalid('--identity', reason === 'too_large' ? 'a file of 64 KiB' : FILE_RULES[reason])
+  }
+}
+
+/** Returns the history to restore. Throws RESTORE_POINT_NOT_FOUND and UNAVAILABLE. */
+export async function findHistory(
+  target: BackupTarget,
+  chosen: { readonly environmentId: string | null; readonly historyId: string | null },
+): Promise<HistoryAddress> {
+  const environments = await listEnvironments(target)
+  const environmentId = chosen.environmentId ?? only(environments)
+  if (environmentId === null || !isId('env', environmentId)) {
+    throw notFound(environmentId === null ? choose(environments) : '--environment: no such ID')
+  }
+  const histories = await listHistories(target, environmentId)
+  const historyId = chosen.historyId ?? histories.at(-1)
+  if (historyId === undefined || !histories.some((known) => known === historyId)) {
+    throw notFound(`${environmentId} has the histories ${histories.join(', ') || 'of no backup'}`)
+  }
+  return { environmentId, historyId: historyId as HistoryAddress['historyId'] }
+}
+
+function only(ids: readonly string[]): string | null {
+  return ids.length === 1 ? ids[0]! : null
+}
+
+function choose(environments: readonly string[]): string {
+  if (environments.length === 0) return 'there is no directory of an Environment'
+  return `choose with --environment: ${environments.join(', ')}`
+}
+
+function notFound(detail: string): Fault {
+  return new Fault('RESTORE_POINT_NOT_FOUND', { detail })
+}
