@@ -1,0 +1,3 @@
+import { hostileSuite } from '../../../testing/backups/hostile-suite.ts'
+
+hostileSuite(1)
