@@ -75,7 +75,9 @@ function reasonAgainst(program: string, words: readonly string[]): string | null
 function isMode([mode = '', ...rest]: readonly string[]): boolean {
   if (mode === '--help') return rest.length === 0
   const args = rest.map((word) => (/^[A-Z]+$/.test(word) ? '1' : word))
-  return MODES.some(([name]) => name === mode) && takesArguments(mode, args)
+  // The name of a mode alone is not a command line.
+  const isWhole = args.length === 0 || takesArguments(mode, args)
+  return MODES.some(([name]) => name === mode) && isWhole
 }
 
 /** Names each command or option in the prose that does not exist; it need not be complete. */

@@ -247,6 +247,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       '`svc dev`: one Environment on loopback addresses, its keys, its reports, its ' +
       'management routes',
     attached: '`svc dev --attach`: synchronizes into the Environment of a server',
+    backups: '`svc backup verify`: reads a backup as a restore does',
     'test-host':
       'environments of `svc/test`: the engine over a temporary file, with simulated time',
     'new-workspaces.ts': 'new Workspaces from templates',

@@ -226,6 +226,7 @@ const LINES: readonly (readonly string[])[] = [
   ['diff', ...REMOTE, '--package', 'missing'],
   ['build', '--root', 'root', '--workspace', 'missing'],
   ['codegen', '--workspace', 'missing'],
+  ['backup', 'verify', 'missing', '--identity', 'missing'],
   ['dev', '--root', 'root', '--port', 'none'],
   ['dev', 'hook', 'stripe', '--file', 'missing'],
   ['freeze', 'chat', '--url', 'https://app.test'],

@@ -6,6 +6,7 @@ import { Fault, isFault } from '../errors/fault.ts'
 import { parseLine, wantsJson } from './command-line/arguments.ts'
 import { commandHelp, groupHelp, helpDocument, programHelp } from './command-line/help.ts'
 import { backupCommands } from './commands/backups/backups.ts'
+import { backupVerifyCommand } from './commands/backups/verify.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
 import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
@@ -108,6 +109,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   callCommand,
   watchCommand,
   openapiCommand,
+  backupVerifyCommand,
   docsCommand,
   versionCommand,
 ]

@@ -49,6 +49,10 @@ export function workspaceTools({
       const { failureOf } = await import('./local/hook-samples.ts')
       return failureOf(record, workspaceDirectory)
     },
+    async checkBackup(request) {
+      const { checkBackup } = await import('./backups/check-backup.ts')
+      return checkBackup(request)
+    },
     async develop(request) {
       // Loads the parts of a server only here, since a build does not need them.
       const { runDevelopment } = await import('./local/svc-dev.ts')

@@ -25,7 +25,8 @@ import type { UndoStack } from './undo-stack.ts'
 export interface Destination {
   /** The Product root: a directory that is empty or does not exist. */
   readonly root: string
-  readonly identity: Database
+  /** Null restores no identity, for a rehearsal without a database. */
+  readonly identity: Database | null
   /** The PostgreSQL database of the documents; null for a file in the root. */
   readonly documents: Secret | null
   readonly system: System
@@ -37,7 +38,8 @@ export async function requireEmpty({ root, identity, documents }: Destination): 
     checkOwnDirectory(root)
     if (readdirSync(root).length > 0) throw notEmpty(root)
   }
-  if (await hasIdentityTables(identity)) throw notEmpty('the identity database')
+  if (identity !== null && (await hasIdentityTables(identity)))
+    throw notEmpty('the identity database')
   if (documents !== null && (await withDocuments(documents, hasDocumentTables))) {
     throw notEmpty('the database of the documents')
   }
@@ -58,7 +60,7 @@ export function prepareRoot({ root }: Destination, undo: UndoStack): void {
   }
 }
 
-export function identityUndo({ identity }: Destination, undo: UndoStack): void {
+export function identityUndo(identity: Database, undo: UndoStack): void {
   const what = 'the tables of the identity database'
   undo.add({ what, undo: () => removeIdentityTables(identity) })
 }

@@ -26,7 +26,8 @@ export interface LiveCredentials extends LiveKeys {
 }
 
 export interface LiveCredentialsOptions {
-  readonly identity: Database
+  /** Null lists the keys alone. */
+  readonly identity: Database | null
   readonly control: ControlDatabase
   readonly system: Pick<System, 'ids' | 'nowMicros'>
   /** The history that the restore begins. */
@@ -36,13 +37,31 @@ export interface LiveCredentialsOptions {
 
 /** Records the restore in the audit. Returns what worked before anything was revoked. */
 export async function settleCredentials(options: LiveCredentialsOptions): Promise<LiveCredentials> {
-  const { identity, control, system, historyId, isRevoked } = options
+  const { identity, control, system, isRevoked } = options
   const atMicros = system.nowMicros()
-  const [sessions, invitations] = await transaction(identity, async (tx) => {
-    const live = [
-      await listLiveSessions(tx, atMicros),
-      await listLiveInvitations(tx, atMicros),
-    ] as const
+  const ofOperators = identity === null ? NO_OPERATORS : await settleIdentity(identity, options)
+  const keys = control.read(listLiveKeys)
+  if (isRevoked) {
+    control.transaction((tx) => {
+      for (const { id } of keys.credentials) markCredentialRevoked(tx, id, atMicros)
+      for (const { id } of keys.storageKeys) markStorageKeyRevoked(tx, id, atMicros)
+    })
+  }
+  return { ...ofOperators, ...keys }
+}
+
+const NO_OPERATORS = { sessions: [], invitations: [] }
+
+function settleIdentity(
+  identity: Database,
+  { system, historyId, isRevoked }: LiveCredentialsOptions,
+): Promise<Pick<LiveCredentials, 'sessions' | 'invitations'>> {
+  const atMicros = system.nowMicros()
+  return transaction(identity, async (tx) => {
+    const live = {
+      sessions: await listLiveSessions(tx, atMicros),
+      invitations: await listLiveInvitations(tx, atMicros),
+    }
     if (isRevoked) {
       await markAllSessionsRevoked(tx, atMicros)
       await markPendingInvitationsRevoked(tx, atMicros)
@@ -51,12 +70,4 @@ export async function settleCredentials(options: LiveCredentialsOptions): Promis
     await recordAudit(tx, system, 'installation.restore', facts)
     return live
   })
-  const keys = control.read(listLiveKeys)
-  if (isRevoked) {
-    control.transaction((tx) => {
-      for (const { id } of keys.credentials) markCredentialRevoked(tx, id, atMicros)
-      for (const { id } of keys.storageKeys) markStorageKeyRevoked(tx, id, atMicros)
-    })
-  }
-  return { sessions, invitations, ...keys }
 }

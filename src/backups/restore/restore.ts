@@ -56,6 +56,8 @@ export interface RestoreResult {
   readonly documents: number
   /** The root of the Merkle tree of the documents, as the restored store returns them. */
   readonly merkle: string
+  /** Segments that were read. */
+  readonly segments: number
   readonly files: number
   readonly fileBytes: number
   readonly live: LiveCredentials
@@ -160,9 +162,10 @@ async function restoreIdentity(
   undo: UndoStack,
 ): Promise<void> {
   const { identity: database, system } = destination
+  if (database === null) return
   const rows = (table: string) => contents.rows('identity', table)
   const version = identityVersion([...rows('service_platform_migrations')])
-  identityUndo(destination, undo)
+  identityUndo(database, undo)
   await writeIdentityRows({ database, version, nowMicros: system.nowMicros(), rows })
 }
 
@@ -177,7 +180,7 @@ function pepperCheckOf({ contents }: VerifiedBackup): Uint8Array | null {
 /** Makes the root usable: opens it as a server does, and begins its history. */
 async function finish(
   { destination, revokesCredentials }: RestoreOptions,
-  { environment, sequence, atMicros, blobs, blobBytes }: VerifiedBackup,
+  { environment, sequence, atMicros, segments, blobs, blobBytes }: VerifiedBackup,
 ) {
   const { root: path, system, identity } = destination
   writeFileAtomic(join(path, DESCRIPTOR_FILE), environment.descriptor, { mode: 0o644 })
@@ -196,7 +199,8 @@ async function finish(
       historyId,
       isRevoked: revokesCredentials,
     })
-    return { sequence, atMicros, historyId, files: blobs, fileBytes: blobBytes, live }
+    const files = { files: blobs, fileBytes: blobBytes }
+    return { sequence, atMicros, historyId, segments, ...files, live }
   } finally {
     root.close()
   }

@@ -99,8 +99,39 @@ export const TEMPLATE_NAMES = ['chat', 'api', 'empty'] as const
 
 export type TemplateName = (typeof TEMPLATE_NAMES)[number]
 
+/** The backup that `svc backup verify` reads. */
+export interface BackupCheckRequest {
+  /** A directory, a tar file, or `s3://bucket/prefix`. */
+  readonly from: string
+  /** Files with identities that open the backup. */
+  readonly identities: readonly string[]
+  readonly environmentId: string | null
+  readonly historyId: string | null
+  /** True if it is restored into a temporary directory, which is removed afterwards. */
+  readonly restores: boolean
+  /** An empty database for the identity of the installation; null restores none. */
+  readonly databaseUrl: string | null
+  readonly variables: Readonly<Record<string, string | undefined>>
+  readonly onProgress: (step: string, done: number) => void
+}
+
+export interface CheckedBackup {
+  readonly environmentId: string
+  readonly historyId: string
+  /** The newest state that the backup has. */
+  readonly sequence: number
+  readonly atMicros: bigint
+  readonly segments: number
+  readonly files: number
+  readonly fileBytes: number
+  /** The documents of the restored store and their digest; null without a restore. */
+  readonly restored: { readonly documents: number; readonly merkle: string } | null
+}
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
+  /** Reads and checks a whole backup. Throws BACKUP_CORRUPT and what a restore throws. */
+  checkBackup(request: BackupCheckRequest): Promise<CheckedBackup>
   /** Builds a Workspace. */
   build(input: {
     /** Absolute. */

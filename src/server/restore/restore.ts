@@ -26,7 +26,7 @@ export async function run(
   assert(parsed !== null, 'the arguments were checked before')
   const pepper = findIdentityPepper(environment)
   const opener = openIdentities(parsed.identities)
-  const target = await openTarget(parsed.from)
+  const target = await openTarget(parsed.from, environment)
   const address = await findHistory(target, parsed)
   const databases = readRestoreDatabases(environment, parsed)
   const storage = readStorage(environment)

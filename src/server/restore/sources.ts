@@ -4,17 +4,34 @@ import { resolve } from 'node:path'
 import { AgeFailure, Opener } from '../../backups/format/age-files.ts'
 import { type HistoryAddress, listEnvironments, listHistories } from '../../backups/format/chain.ts'
 import { DirectoryTarget } from '../../backups/targets/directory.ts'
+import { S3Target } from '../../backups/targets/s3.ts'
 import { TarTarget } from '../../backups/targets/tar.ts'
 import type { BackupTarget } from '../../backups/targets/targets.ts'
 import { Fault } from '../../errors/fault.ts'
-import { invalid } from '../../settings/sources.ts'
+import { readBackupS3 } from '../../settings/backups.ts'
+import { invalid, type ProcessEnvironment } from '../../settings/sources.ts'
 import { FILE_RULES, FileFailure, readSecretFile } from '../../system/files.ts'
 import { isId } from '../../value/ids.ts'
+import { revealAddress } from '../blobs.ts'
 
 const IDENTITY_BYTES_MAX = 64 * 1024
 
-/** Throws SERVER_CONFIGURATION_INVALID, BACKUP_CORRUPT and UNAVAILABLE. */
-export async function openTarget(from: string): Promise<BackupTarget> {
+const S3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/s
+
+/**
+ * `from` is a directory, a tar file or `s3://bucket/prefix`, whose keys are those of the setting of
+ * backups. Throws SERVER_CONFIGURATION_INVALID, BACKUP_CORRUPT and UNAVAILABLE.
+ */
+export async function openTarget(
+  from: string,
+  environment: ProcessEnvironment,
+): Promise<BackupTarget> {
+  const [, bucket, prefix = ''] = S3.exec(from) ?? []
+  if (bucket !== undefined) {
+    const s3 = readBackupS3({ ...environment, SERVICE_BACKUP_S3_BUCKET: bucket })!
+    const whole = prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`
+    return new S3Target({ address: revealAddress(s3), prefix: whole })
+  }
   const path = resolve(from)
   if (!existsSync(path)) throw invalid('--from', 'a directory or a tar file that exists')
   return statSync(path).isDirectory() ? new DirectoryTarget(path) : TarTarget.open(path)
