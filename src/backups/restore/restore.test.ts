@@ -346,19 +346,30 @@ describe('a restore', () => {
   })
 
   test('the bytes of a file are restored where a later segment names them', async () => {
-    await server.base()
+    const { base } = await server.base()
+    const time = BigInt(base.atMicros) + 10n
     const bytes = Buffer.from('bytes that were slow')
     const text = await server.storeFile(bytes)
     const file: BackupRecord = { ...NOTE(7, 4, text), id: documentId('fil', 7) } as BackupRecord
-    await server.increment({ from: 3, to: 4, files: 3 }, [COMMIT(4), file])
+    const first = { from: 3, to: 4, files: 3, atMicros: time }
+    await server.increment(first, [COMMIT(4, time), file])
     const blob = await server.storeBlob(bytes)
-    await server.increment({ from: 4, to: 5 }, [blob, COMMIT(5), NOTE(1, 5, '{}')])
-    const restored = await place('sqlite')
-    const goal = { sequence: 4, atMicros: null }
-    expect((await restored.restore(server, { goal })).files).toBe(3)
-    const blobs = await restored.openBlobs()
+    const later = [blob, variable('later', 'x'), COMMIT(5, time + 1n), NOTE(1, 5, '{}')]
+    await server.increment({ from: 4, to: 5, atMicros: time + 1n }, later)
     const content = { sha256: sha256Hex(bytes), size: bytes.length }
-    expect(Buffer.from(await blobs.read(content))).toEqual(bytes)
+    for (const goal of [
+      { sequence: 4, atMicros: null },
+      { sequence: null, atMicros: time },
+    ]) {
+      const restored = await place('sqlite')
+      expect(await restored.restore(server, { goal })).toMatchObject({ sequence: 4, files: 3 })
+      const blobs = await restored.openBlobs()
+      expect(Buffer.from(await blobs.read(content))).toEqual(bytes)
+      const root = await openProductRoot(restored.root, realSystem())
+      const variables = root.control.read((reader) => reader.all('select name from configuration'))
+      root.close()
+      expect(variables).toEqual([])
+    }
   })
 
   test('a place that is not empty is rejected, and stays as it is', async () => {
