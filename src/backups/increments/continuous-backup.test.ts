@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { generateX25519Identity } from 'age-encryption'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type FailingTarget, failingTarget } from '../../../testing/backups/failing-target.ts'
 import {
   type FollowedServerBench,
   followedServer,
@@ -10,14 +11,13 @@ import {
 import { rebuildState } from '../../../testing/backups/rebuilt-state.ts'
 import { operationRecord } from '../../../testing/documents/store-fixtures.ts'
 import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
-import { Fault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { TestSystem } from '../../system/system.ts'
 import type { HistoryId } from '../../value/ids.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
 import { Opener, recipientOf } from '../format/age-files.ts'
 import { verifyBackup } from '../format/backup-reader.ts'
-import { selectBackup } from '../format/chain.ts'
+import { blobPath, directoryOf, listBases, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { ContinuousBackup, type ContinuousBackupOptions } from './continuous-backup.ts'
 
@@ -25,23 +25,6 @@ const HISTORY = 'hst_00000000000000000000000001' as HistoryId
 const ADDRESS = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }
 const FILE = Buffer.from('bytes of a stored file')
 const DAY_MILLIS = 86_400_000
-
-/** A target that fails as long as the test wants. */
-class FailingTarget extends DirectoryTarget {
-  isFailing = false
-
-  override names(directory: string): Promise<string[]> {
-    return this.isFailing ? Promise.reject(new Fault('UNAVAILABLE')) : super.names(directory)
-  }
-
-  override sizeOf(name: string): Promise<number | null> {
-    return this.isFailing ? Promise.reject(new Fault('UNAVAILABLE')) : super.sizeOf(name)
-  }
-
-  override write(name: string, bytes: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
-    return this.isFailing ? Promise.reject(new Fault('UNAVAILABLE')) : super.write(name, bytes)
-  }
-}
 
 let system: TestSystem
 let bench: FollowedServerBench
@@ -52,7 +35,7 @@ let backup: ContinuousBackup
 async function begin(kind: StoreKind): Promise<void> {
   system = new TestSystem()
   bench = await followedServer(kind, system)
-  target = new FailingTarget(join(bench.directory, 'target'))
+  target = failingTarget(new DirectoryTarget(join(bench.directory, 'target')))
   await Bun.write(join(bench.directory, 'target/.keep'), '')
   secret = await generateX25519Identity()
   backup = await newBackup()
@@ -230,5 +213,70 @@ describe('a target that fails', () => {
     await backup.flush()
     expect((await rebuilt()).documents.size).toBe(11)
     expect((await rebuilt(9)).sequence).toBe(0)
+  })
+})
+
+describe('the segments that are kept', () => {
+  beforeEach(() => begin('SQLite'))
+
+  test('each moment of the retention and its files stay, and older ones are removed', async () => {
+    backup = await newBackup({ retention: { days: 2, bases: 1 } })
+    await started()
+    await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
+    await bench.commit([write('fil', 2, await bench.stageFile(Buffer.from('kept')))])
+    await backup.flush()
+    const { blobs } = await rebuilt()
+    await bench.commit([write('fil', 1, null)])
+    const snapshots = [0]
+    for (let day = 1; day <= 5; day++) {
+      await bench.commit([write('notes', day, '{}')])
+      system.advance(DAY_MILLIS)
+      await backup.flush()
+      await backup.whenBaseEnds()
+      snapshots.push(bench.store.latestSequence)
+    }
+    expect(backup.state().failure).toBeNull()
+    const kept = []
+    for await (const { toSequence } of listBases(target, ADDRESS)) kept.push(toSequence)
+    // The base of two days ago has the moments from then on.
+    expect(kept).toEqual(snapshots.slice(-3).reverse())
+    expect((await rebuilt(snapshots.at(-3)!)).documents.size).toBe(4)
+    await expect(rebuilt(snapshots[1])).rejects.toMatchObject({ code: 'BACKUP_CORRUPT' })
+    const stored = [...blobs].map(async ([sha256, { name }]) => [
+      sha256,
+      (await target.sizeOf(blobPath(ADDRESS, name))) !== null,
+    ])
+    expect(Object.fromEntries(await Promise.all(stored))).toEqual({
+      [sha256Hex(FILE)]: false,
+      [sha256Hex('kept')]: true,
+    })
+    const { segments } = await selectBackup(target, ADDRESS)
+    const names = await target.names(`${directoryOf(ADDRESS)}/000000000`)
+    expect(names).toContain(`${String(segments[0]!.number).padStart(12, '0')}.json`)
+    expect(names).not.toContain('000000000001.age')
+  })
+
+  test('a backup that has more commits than the documents is not continued', async () => {
+    await started()
+    await bench.commit([write('notes', 1, '{}')])
+    await backup.flush()
+    await backup.stop()
+    const server = {
+      ...bench.server,
+      holdSnapshot: () => ({ sequence: 0, release: () => undefined }),
+    }
+    backup = await newBackup({ server })
+    backup.start()
+    await expect(backup.flush()).rejects.toMatchObject({ code: 'BACKUP_CORRUPT' })
+    expect(backup.state()).toMatchObject({ failure: 'BACKUP_CORRUPT', isReachable: true })
+  })
+
+  test('the last increment is written when the server stops', async () => {
+    await started()
+    await bench.commit([write('notes', 1, '{}')])
+    await backup.stop()
+    expect((await rebuilt()).sequence).toBe(1)
+    await bench.commit([write('notes', 2, '{}')])
+    expect(backup.state().bufferedBytes).toBe(0)
   })
 })

@@ -119,6 +119,8 @@ export class ContinuousBackup {
   #newest: { readonly sequence: number; readonly atMicros: bigint } | null = null
   #runningBase: Promise<BaseResult> | null = null
   #baseReason: BaseReason | null = null
+  /** The time at which the oldest commit that only the next base has became durable, or null. */
+  #gapMillis: number | null = null
   #baseRetryAt = 0
   #baseRetries = 0
   #retries = 0
@@ -175,7 +177,7 @@ export class ContinuousBackup {
 
   state(): BackupState {
     const { system } = this.#options.server
-    const oldest = this.#buffer.oldestMillis
+    const oldest = this.#gapMillis ?? this.#buffer.oldestMillis
     const [failure = null] = this.#failures.values()
     return {
       newestSequence: this.#newest?.sequence ?? null,
@@ -417,6 +419,8 @@ export class ContinuousBackup {
   /** Begins the increments again at the snapshot of a base, if commits are missing before it. */
   #continueFrom(sequence: number): void {
     if (this.#progress.written !== null && !this.#buffer.hasLost) return
+    // The commits that were lost cannot be restored before the base is complete.
+    this.#gapMillis ??= this.#buffer.oldestMillis
     this.#buffer.restart()
     this.#files?.clear()
     this.#progress.begin(sequence)
@@ -424,6 +428,7 @@ export class ContinuousBackup {
 
   #noteBase(base: Sidecar): void {
     const written = this.#progress.written
+    if (this.#progress.joins(base.toSequence)) this.#gapMillis = null
     if (written !== null && this.#isJoined(written)) {
       this.#newest = {
         sequence: written,
