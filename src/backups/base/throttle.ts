@@ -2,6 +2,8 @@
 
 /** Time to wait for each unit of time that a step took. */
 const IDLE_SHARE = 2
+/** A machine that slept during a step must not stop the backup for twice as long. */
+const IDLE_MILLIS_MAX = 1_000
 
 export class Throttle {
   readonly #system: { monotonicMillis(): number }
@@ -14,7 +16,8 @@ export class Throttle {
   begin(): () => Promise<void> {
     const begun = this.#system.monotonicMillis()
     return () => {
-      const millis = IDLE_SHARE * (this.#system.monotonicMillis() - begun)
+      const took = this.#system.monotonicMillis() - begun
+      const millis = Math.min(IDLE_MILLIS_MAX, IDLE_SHARE * took)
       return new Promise((resolve) => setTimeout(resolve, millis))
     }
   }
