@@ -196,7 +196,7 @@ class Base {
       const keyring = text(KEYRING_FILE, 'private')
       const pepper = server.pepper ? { pepper: server.pepper.reveal() } : {}
       await this.#add({ t: 'environment', descriptor, keyring, ...pepper })
-      for (const row of readCopy(copy)) {
+      for await (const row of this.#inSteps(readCopy(copy))) {
         const record = controlRecord(row)
         for (const content of artifactsOfRow(record.table, record.row)) {
           await this.#writeBytes('artifact', storedArtifact(artifacts, content))
@@ -212,13 +212,14 @@ class Base {
     const { server, writer, exclusive } = this.#parts
     const rows = readIdentityRows(server.identity)
     try {
-      let next = await exclusive(async () => {
+      // The snapshot of the database is taken with the first row.
+      const first = await exclusive(async () => {
         await writer.split()
         return rows.next()
       })
-      for (; next.done !== true; next = await rows.next()) {
-        await this.#add({ t: 'identity', ...next.value })
-      }
+      if (first.done === true) return
+      await this.#add({ t: 'identity', ...first.value })
+      for await (const row of this.#inSteps(rows)) await this.#add({ t: 'identity', ...row })
     } finally {
       await rows.return(undefined)
     }
@@ -232,6 +233,19 @@ class Base {
   #page(after: string) {
     const { snapshot } = this.#parts
     return { after, snapshot, rowsMax: PAGE_ROWS, textUnitsMax: PAGE_TEXT_UNITS }
+  }
+
+  /** Yields the rows, a page of them in a step. */
+  async *#inSteps<T>(rows: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
+    let read = 0
+    let end = this.#parts.throttle.begin()
+    for await (const row of rows) {
+      yield row
+      read += 1
+      if (read % PAGE_ROWS > 0) continue
+      await end()
+      end = this.#parts.throttle.begin()
+    }
   }
 
   /** Yields the rows of all pages. A step ends when the caller has handled its rows. */
