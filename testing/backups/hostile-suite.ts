@@ -45,6 +45,10 @@ class MemoryTarget implements BackupTarget {
   remove(): never {
     throw new Error('a restore does not remove from its target')
   }
+
+  removeDirectory(): never {
+    throw new Error('a restore does not remove from its target')
+  }
 }
 
 /** A database without tables. A restore that asks for a connection is one that writes. */

@@ -86,6 +86,10 @@ export class TarTarget implements BackupTarget {
   async remove(): Promise<void> {
     throw new Fault('UNAVAILABLE', { detail: 'a tar file of a backup is only read' })
   }
+
+  async removeDirectory(): Promise<void> {
+    throw new Fault('UNAVAILABLE', { detail: 'a tar file of a backup is only read' })
+  }
 }
 
 async function readEntries(handle: FileHandle): Promise<Map<string, Entry>> {
