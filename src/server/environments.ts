@@ -144,8 +144,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   // Runs while the first runner starts, which takes longer.
   prepareManifests()
   const pool = await starting
-  const networks = configuration.product?.actionNetworks ?? []
-  const outbound = { allowedNetworks: networks.map(({ range }) => range) }
+  const outbound = outboundOf(configuration)
   const cursors = new Cursors(root.keyring)
   const documentSystem = database === null ? ('sqlite' as const) : ('postgresql' as const)
   const traced = { traces: options.traces, documentSystem }
@@ -194,6 +193,11 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const parts = { memory, product, engine, store, releases, files, objects, logs, addRecords }
   const containment = () => pool.statistics().containment
   return { ...parts, tokens, log, keyUsage, containment, rejections, backups }
+}
+
+function outboundOf({ product }: EnvironmentSettings) {
+  const networks = product?.actionNetworks ?? []
+  return { allowedNetworks: networks.map(({ range }) => range) }
 }
 
 function storageOf(root: ProductRoot) {
