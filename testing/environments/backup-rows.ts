@@ -126,7 +126,7 @@ export const BACKUPS = [
     `${SECRET}, ${SECRET}_FILE`,
     inBucket({ [`${SECRET}_FILE`]: '/canary' }),
   ],
-  ['the interval of bases has a unit', INVALID, INTERVAL, kept({ [INTERVAL]: '24' })],
+  ['the interval of bases has a unit', INVALID, INTERVAL, kept({ [INTERVAL]: '86400' })],
   ['the interval of bases is at least 10 minutes', INVALID, INTERVAL, kept({ [INTERVAL]: '9m' })],
   ['the interval of bases is at most 31 days', INVALID, INTERVAL, kept({ [INTERVAL]: '745h' })],
   ['backups are kept for a day at least', INVALID, DAYS, kept({ [DAYS]: '0' })],
