@@ -108,6 +108,8 @@ function serverEnvironment({ paths, decisions }: Run): Record<string, string> {
     SERVICE_PRODUCT_ALLOWED_ORIGINS: ['127.0.0.1', 'localhost']
       .map((host) => `http://${host}:${decisions.pagePort}`)
       .join(','),
+    SERVICE_BACKUP_DIRECTORY: paths.backups,
+    SERVICE_BACKUP_RECIPIENTS: decisions.backupRecipient ?? '',
   }
 }
 
@@ -115,6 +117,17 @@ function clientEnvironment({ paths, decisions }: Run): Record<string, string> {
   const home = { SERVICE_CONFIG_HOME: paths.config }
   const isUsual = decisions.managementPort === MANAGEMENT_PORT
   return isUsual ? home : { ...home, SVC_ALLOW_LOOPBACK_HTTP: 'true' }
+}
+
+/** Creates the key of backups once. A key whose recipient was not noted has opened none. */
+async function makeBackupKey({ paths, decisions }: Run, svc: Client): Promise<void> {
+  if (decisions.backupRecipient !== undefined) return
+  say('Making a key for the backups of the server (svc backup keygen) ...')
+  rmSync(paths.backupKey, { force: true })
+  const { recipient } = await svc('backup', 'keygen', '--out', paths.backupKey)
+  if (typeof recipient !== 'string') throw new Problem('svc backup keygen printed no recipient.')
+  decisions.backupRecipient = recipient
+  writeDecisions(paths, decisions)
 }
 
 async function startService(run: Run, svc: Client): Promise<ServerProcess> {
@@ -126,6 +139,7 @@ async function startService(run: Run, svc: Client): Promise<ServerProcess> {
     decisions.hookSecret = addHook(paths.workspace)
     writeDecisions(paths, decisions)
   }
+  await makeBackupKey(run, svc)
   say('Applying the identity schema (svc-server migrate) ...')
   const environment = serverEnvironment(run)
   const migrated = await runProgram([join(DIST, 'svc-server'), 'migrate'], environment, signal)
@@ -287,6 +301,8 @@ async function bringUp(run: Run): Promise<Shown> {
     clientEnvironment: environment,
     productRoot,
     workspace: paths.workspace,
+    backups: paths.backups,
+    backupKey: paths.backupKey,
     log: paths.log,
     isLive,
   }

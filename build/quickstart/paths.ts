@@ -29,6 +29,10 @@ export interface Paths {
   readonly credentials: string
   readonly codeFile: string
   readonly secretKeyFile: string
+  /** The target of backups. */
+  readonly backups: string
+  /** The key that opens the backups. */
+  readonly backupKey: string
   readonly log: string
   /** Commands that the user can paste. */
   readonly commands: string
@@ -61,6 +65,8 @@ export interface Decisions {
   channelId: string | null
   /** The secret of the hook; absent for a Workspace of a version without hooks. */
   hookSecret?: string
+  /** The recipient of backups; absent until a version that makes some has started. */
+  backupRecipient?: string
 }
 
 /** Creates `home` if it does not exist. */
@@ -69,7 +75,7 @@ export function preparePaths(home: string): Paths {
   // If this user is root, PostgreSQL runs as another account, which may pass through the folder.
   chmodSync(home, postgresAccount().uid === undefined ? 0o700 : 0o711)
   const within = (name: string): string => join(home, name)
-  for (const name of ['state', 'config', 'keys']) {
+  for (const name of ['state', 'config', 'keys', 'backups']) {
     mkdirSync(within(name), { recursive: true, mode: 0o700 })
   }
   return {
@@ -82,6 +88,8 @@ export function preparePaths(home: string): Paths {
     credentials: within('config/credentials-v1.json'),
     codeFile: within('state/bootstrap/initial-owner.code'),
     secretKeyFile: within('keys/confidential.key'),
+    backups: within('backups'),
+    backupKey: within('keys/backup.key'),
     log: within('server.log'),
     commands: within('commands.txt'),
     decisions: within('quickstart.json'),

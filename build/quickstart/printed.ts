@@ -14,6 +14,8 @@ export interface Shown {
   readonly clientEnvironment: Readonly<Record<string, string>>
   readonly productRoot: string
   readonly workspace: string
+  readonly backups: string
+  readonly backupKey: string
   readonly log: string
   /** Address of the page of chat; null if the Workspace has none. */
   readonly page: string | null
@@ -84,6 +86,14 @@ function commands(shown: Shown): { title: string; command: string }[] {
       title: 'Check the machine, the databases and the files, and see what to repair:',
       command: operatorCommand(shown, ['doctor']),
     },
+    {
+      title: 'List the backups that the server makes by itself:',
+      command: operatorCommand(shown, ['backup', 'list']),
+    },
+    {
+      title: 'Prove that they are whole, by a restore into a temporary folder:',
+      command: verifyCommand(shown),
+    },
     ...(shown.isLive ? [watchCommand(shown)] : []),
   ]
 }
@@ -95,6 +105,12 @@ function environmentOf({ clientEnvironment }: Shown): string[] {
 function operatorCommand(shown: Shown, words: readonly string[]): string {
   const command = [quoted(shown.client), ...words, '--root', quoted(shown.productRoot)]
   return [...environmentOf(shown), ...command].join(' ')
+}
+
+function verifyCommand(shown: Shown): string {
+  const { client, backups, backupKey } = shown
+  const words = ['backup', 'verify', quoted(backups), '--identity', quoted(backupKey), '--restore']
+  return [...environmentOf(shown), quoted(client), ...words].join(' ')
 }
 
 function watchCommand(shown: Shown) {

@@ -60,6 +60,7 @@ export type Client = (...args: readonly string[]) => Promise<CommandOutput>
 export interface CommandOutput {
   readonly key?: string | null
   readonly client?: { readonly clientId: string }
+  readonly recipient?: string
 }
 
 export function clientAt(

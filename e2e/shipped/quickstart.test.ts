@@ -120,8 +120,8 @@ test(
     expect(first.commands.length).toBe(1)
     const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
     const [query = '', mutation = '', hook = '', deliveries = '', ...operator] = all
-    const [status = '', check = '', doctor = '', watch = ''] = operator
-    expect(all.length).toBe(8)
+    const [status = '', check = '', doctor = '', backups = '', verify = '', watch = ''] = operator
+    expect(all.length).toBe(10)
     expect(paste(first.commands[0]!)).toContain('production')
     expect(paste(query)).toContain('It works.')
     expect(JSON.parse(paste(mutation))).toMatchObject({
@@ -141,6 +141,9 @@ test(
     expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
     // What it finds is up to the machine.
     expect(paste(`${doctor} || true`)).toMatch(/^\d+ checks: \d+ ok, /m)
+    // The server makes its first backup while it answers calls.
+    await expect.poll(() => paste(backups), { interval: 100, timeout: 600_000 }).toContain('bkp_')
+    expect(paste(`${verify} 2>&1`)).toContain('Restored documents: ')
     expect(await firstLine(watch)).toMatchObject({ revision: '1', version: 1 })
     const secret = join(home, 'keys/confidential.key')
     const secretKey = readFileSync(secret, 'utf8')
