@@ -1,4 +1,5 @@
 /** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
+import type { BackedUpPeppers } from '../backups/base/base-backup.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { APPLICATION_CODES } from '../http/errors.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
@@ -108,7 +109,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
           processes,
           auditSink,
           identityDatabase: identity.database,
-          identityPepper: configuration.identityPepper,
+          peppers: peppersOf(configuration),
           rootPath: root,
         })
   const running = {
@@ -134,6 +135,10 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
     drainWork: async () => environment?.engine.scheduler.drain(),
     endStreams: () => environment?.logs.endFollowers(),
   }
+}
+
+function peppersOf({ identityPepper, oidc, workloads }: ServerSettings): BackedUpPeppers {
+  return { identity: identityPepper, subjects: oidc === null ? workloads : [oidc, ...workloads] }
 }
 
 /** Null where the main process answers the application origin alone. */

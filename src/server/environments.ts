@@ -1,5 +1,6 @@
 /** Opens the Product Environment of a server: root, documents, engine and rules. */
 
+import type { BackedUpPeppers } from '../backups/base/base-backup.ts'
 import type { Backups } from '../backups/service/backups.ts'
 import type { Database } from '../database/database.ts'
 import type { DocumentStore } from '../documents/store.ts'
@@ -42,7 +43,6 @@ import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics/metrics.ts'
 import type { Traces } from '../telemetry/traces/spans.ts'
-import type { Secret } from '../value/secret.ts'
 import { prepareManifests } from '../wire/files/manifest.ts'
 import type { ApplicationProcesses } from './application-processes/application-processes.ts'
 import { openBackups } from './backups/backups.ts'
@@ -83,8 +83,8 @@ export interface EnvironmentOptions {
   readonly auditSink: AuditSink
   /** Null or absent in a server of `svc dev`, which has none and makes no backups. */
   readonly identityDatabase?: Database | null
-  /** The pepper of that database. */
-  readonly identityPepper?: Secret
+  /** The peppers of that database. */
+  readonly peppers?: BackedUpPeppers
   /** Null or absent accepts no loss of documents. */
   readonly acceptedLoss?: AcceptedLoss | null
   /** `ProductOptions.cronsChannel`. */
@@ -206,7 +206,7 @@ function storageOf(root: ProductRoot) {
 }
 
 function backupsOf(
-  { configuration, identityDatabase = null, identityPepper, system, metrics }: EnvironmentOptions,
+  { configuration, identityDatabase = null, peppers, system, metrics }: EnvironmentOptions,
   {
     root,
     log,
@@ -229,7 +229,7 @@ function backupsOf(
       root,
       blobs: files.blobs,
       identity: identityDatabase,
-      pepper: (backups?.includesPepper && identityPepper) || null,
+      peppers: (backups?.includesPepper && peppers) || null,
     },
     log,
     metrics,

@@ -90,6 +90,6 @@ export const BACKUP_VARIABLES = [
     secret: false,
     file: false,
     description:
-      'Exactly include: backups also have the pepper, without which restored sessions are void',
+      'Exactly include: backups also have the peppers, without which restored sessions are void',
   },
 ] as const

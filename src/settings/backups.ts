@@ -19,7 +19,7 @@ export interface BackupSettings {
   readonly retentionDays: number
   /** Bases that are kept however old they are. */
   readonly retentionBases: number
-  /** True if backups have the pepper of the identity database. */
+  /** True if backups have the identity pepper, and `subjectPepper` of all providers. */
   readonly includesPepper: boolean
 }
 

@@ -51,6 +51,11 @@ export const LOGS_DIRECTORY = 'logs'
 export const FILES_S3_FILE = 'files.s3'
 /** The directory of backups that operators asked for, each in a directory of its own. */
 export const BACKUPS_DIRECTORY = 'backups'
+/** The directory of the peppers that a restore found in its backup. Servers do not read it. */
+export const PEPPERS_DIRECTORY = 'restored-peppers'
+export const RESTORED_PEPPER_FILE = `${PEPPERS_DIRECTORY}/identity-pepper`
+/** JSON with `subjectPepper` of each identity provider by its ID. */
+export const RESTORED_SUBJECT_PEPPERS_FILE = `${PEPPERS_DIRECTORY}/subject-peppers.json`
 /** The copy of the control database that a backup reads, which removes it. */
 export const CONTROL_COPY_FILE = 'control.backup'
 /** The development key by which programs of this machine reach `svc dev`. */
@@ -87,6 +92,7 @@ export const ROOT_FILES: ReadonlySet<string> = new Set([
   ...STATE_FILES,
   DOCUMENTS_POSTGRES_FILE,
   FILES_S3_FILE,
+  PEPPERS_DIRECTORY,
 ])
 
 export interface ProductRoot {

@@ -2,7 +2,11 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type BaseResult, makeBase } from '../../src/backups/base/base-backup.ts'
+import {
+  type BackedUpPeppers,
+  type BaseResult,
+  makeBase,
+} from '../../src/backups/base/base-backup.ts'
 import { makeIdentity, Opener, recipientOf, Sealer } from '../../src/backups/format/age-files.ts'
 import { blobPath, type HistoryAddress } from '../../src/backups/format/chain.ts'
 import { ChainWriter } from '../../src/backups/format/chain-writer.ts'
@@ -136,7 +140,7 @@ export class BackedUpServer {
     return { t: 'blob', sha256, bytes: bytes.length, name }
   }
 
-  async base(): Promise<BaseResult> {
+  async base(peppers: BackedUpPeppers | null = null): Promise<BaseResult> {
     const { store, root, blobs, identity, target, secret } = this.parts
     const server = {
       system: realSystem(),
@@ -146,6 +150,7 @@ export class BackedUpServer {
       root,
       blobs,
       identity,
+      peppers,
     }
     const recipients = [await recipientOf(secret)]
     return makeBase({ server, target, recipients, historyId: HISTORY })
@@ -219,6 +224,7 @@ export class RestorePlace {
       address: ADDRESS,
       goal: NEWEST,
       revokesCredentials: false,
+      restoresPeppers: false,
       ...options,
       destination: {
         root: this.root,

@@ -103,6 +103,7 @@ export function hostileSuite(stride: number): void {
         destination: { root, identity: EMPTY, documents: null, system: realSystem() },
         openBlobs: () => Promise.reject(new Error('the restore was not rejected')),
         revokesCredentials: false,
+        restoresPeppers: false,
       })
     } catch (error) {
       if (!isFault(error, 'BACKUP_CORRUPT')) throw error

@@ -28,6 +28,7 @@ import {
   controlRecord,
   documentRecord,
   operationRecord,
+  pepperFields,
   schemaRecords,
 } from './base-records.ts'
 import { type BytesToStore, StoredBytes, storedArtifact, storedFile } from './stored-bytes.ts'
@@ -44,8 +45,15 @@ export interface BackedUpServer {
   readonly root: Pick<ProductRoot, 'path' | 'descriptor' | 'keyring' | 'control' | 'artifacts'>
   readonly blobs: Pick<BlobStore, 'open'>
   readonly identity: Database
-  /** The pepper of the identity database; null or absent leaves it out. */
-  readonly pepper?: Secret | null
+  /** Null or absent leaves them out. */
+  readonly peppers?: BackedUpPeppers | null
+}
+
+/** What the digests in the identity database are made with. */
+export interface BackedUpPeppers {
+  readonly identity: Secret
+  /** `subjectPepper` of each identity provider. */
+  readonly subjects: readonly { readonly providerId: string; readonly subjectPepper: Secret }[]
 }
 
 export interface BaseOptions {
@@ -194,8 +202,8 @@ class Base {
         Buffer.from(readOwnFile(join(path, name), ROOT_FILE_BYTES_MAX, access)).toString()
       const descriptor = text(DESCRIPTOR_FILE, 'shared')
       const keyring = text(KEYRING_FILE, 'private')
-      const pepper = server.pepper ? { pepper: server.pepper.reveal() } : {}
-      await this.#add({ t: 'environment', descriptor, keyring, ...pepper })
+      const peppers = server.peppers ? pepperFields(server.peppers) : {}
+      await this.#add({ t: 'environment', descriptor, keyring, ...peppers })
       for await (const row of this.#inSteps(readCopy(copy))) {
         const record = controlRecord(row)
         for (const content of artifactsOfRow(record.table, record.row)) {

@@ -5,6 +5,7 @@ import type { ControlRow, ControlValue } from '../../storage/control/copies.ts'
 import { FILE_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
 import { decodeStored } from '../../value/stored.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
+import type { BackedUpPeppers } from './base-backup.ts'
 
 export function documentRecord(version: DocumentVersion): RecordOf<'document'> {
   const { id, createdAtMicros, sequence, text } = version
@@ -20,6 +21,18 @@ export function operationRecord(record: OperationRecord): RecordOf<'operation'> 
     ...rest,
     createdAtMicros: String(createdAtMicros),
   }
+}
+
+/** Returns the fields of the record `environment` that the settings ask for. */
+export function pepperFields({
+  identity,
+  subjects,
+}: BackedUpPeppers): Pick<RecordOf<'environment'>, 'pepper' | 'subjectPeppers'> {
+  const subjectPeppers = subjects.map(({ providerId, subjectPepper }) => [
+    providerId,
+    subjectPepper.reveal(),
+  ])
+  return { pepper: identity.reveal(), subjectPeppers: Object.fromEntries(subjectPeppers) }
 }
 
 /** Yields the fields of all tables, and the indexes that are not being removed. */

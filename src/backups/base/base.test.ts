@@ -23,12 +23,12 @@ import { realSystem } from '../../system/system.ts'
 import type { HistoryId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
 import { encodeStored } from '../../value/stored.ts'
-import type { BackupRecord } from '../../wire/files/backups.ts'
+import type { BackupRecord, RecordOf } from '../../wire/files/backups.ts'
 import { Opener, recipientOf } from '../format/age-files.ts'
 import { readBase, readBlob, verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
-import { type BackedUpServer, makeBase } from './base-backup.ts'
+import { type BackedUpPeppers, type BackedUpServer, makeBase } from './base-backup.ts'
 
 const HISTORY = 'hst_00000000000000000000000001' as HistoryId
 const ADDRESS = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }
@@ -351,18 +351,23 @@ test('both stores have the same documents and the same digest of them', async ()
   expect(ends[0]).toEqual(ends[1])
 })
 
-test('a base has the pepper only if the server gives it', async () => {
+test('a base has the peppers only if the server gives them', async () => {
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   try {
-    const pepperOf = async (pepper: Secret | null) => {
-      const server = { ...serverOf(store, 0), pepper }
+    const peppersOf = async (peppers: BackedUpPeppers | null) => {
+      const server = { ...serverOf(store, 0), peppers }
       const recipients = [await recipientOf(secret)]
       await makeBase({ server, target, recipients, historyId: HISTORY })
       const found = (await records()).find((record) => record.t === 'environment')
-      return (found as { readonly pepper?: string }).pepper
+      const { pepper, subjectPeppers } = found as RecordOf<'environment'>
+      return { pepper, subjectPeppers }
     }
-    expect(await pepperOf(null)).toBeUndefined()
-    expect(await pepperOf(new Secret('canary-pepper'))).toBe('canary-pepper')
+    expect(await peppersOf(null)).toEqual({})
+    const subjects = [{ providerId: 'people', subjectPepper: new Secret('canary-subject') }]
+    expect(await peppersOf({ identity: new Secret('canary-pepper'), subjects })).toEqual({
+      pepper: 'canary-pepper',
+      subjectPeppers: { people: 'canary-subject' },
+    })
   } finally {
     await store.close()
   }

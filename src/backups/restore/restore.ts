@@ -33,6 +33,7 @@ import {
 } from './destination.ts'
 import { type RestoreGoal, selectRestore } from './goals.ts'
 import { type LiveCredentials, settleCredentials } from './live-credentials.ts'
+import { peppersOf, type RestoredPeppers, writePeppers } from './peppers.ts'
 import { restoreDocuments } from './restored-documents.ts'
 import { UndoStack } from './undo-stack.ts'
 import { eachOf, type Progress, type VerifiedBackup, verifyRestore } from './verified-backup.ts'
@@ -45,6 +46,8 @@ export interface RestoreOptions {
   /** Opens the store of the bytes of files, whose directory is in the root. */
   openBlobs(): Promise<BlobStore>
   readonly revokesCredentials: boolean
+  /** True writes the peppers that the backup has into the root. */
+  readonly restoresPeppers: boolean
   readonly onProgress?: Progress
 }
 
@@ -61,8 +64,7 @@ export interface RestoreResult {
   readonly files: number
   readonly fileBytes: number
   readonly live: LiveCredentials
-  /** The check of the identity pepper of the backed up server; null if none is recorded. */
-  readonly pepperCheck: Uint8Array | null
+  readonly peppers: RestoredPeppers
 }
 
 /** Files that are written at the same time. */
@@ -92,8 +94,9 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRes
     await restoreBytes(options, verified)
     restoreControl(destination, verified)
     await restoreIdentity(destination, verified, undo)
-    const pepperCheck = pepperCheckOf(verified)
-    return { ...(await finish(options, verified)), ...restored, pepperCheck }
+    const peppers = peppersOf(verified)
+    if (options.restoresPeppers) writePeppers(destination.root, verified.environment)
+    return { ...(await finish(options, verified)), ...restored, peppers }
   } catch (error) {
     throw await undo.undo(error)
   } finally {
@@ -167,14 +170,6 @@ async function restoreIdentity(
   const version = identityVersion([...rows('service_platform_migrations')])
   identityUndo(database, undo)
   await writeIdentityRows({ database, version, nowMicros: system.nowMicros(), rows })
-}
-
-function pepperCheckOf({ contents }: VerifiedBackup): Uint8Array | null {
-  for (const row of contents.rows('identity', 'service_platform_pepper_checks')) {
-    const { pepper, check_digest: digest } = row
-    if (pepper === 'identity' && digest != null) return Buffer.from(digest.slice(2), 'hex')
-  }
-  return null
 }
 
 /** Makes the root usable: opens it as a server does, and begins its history. */

@@ -56,6 +56,7 @@ async function rehearse(
       destination: { root, identity, documents: null, system: realSystem() },
       openBlobs: () => openBlobs({ rootPath: root, environmentId, storage }),
       revokesCredentials: true,
+      restoresPeppers: false,
       onProgress,
     })
     if (identity !== null) await removeIdentityTables(identity)

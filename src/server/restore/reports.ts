@@ -1,9 +1,18 @@
 /** The report that `svc-server restore` prints at its end. */
+import { join } from 'node:path'
 import type { HistoryAddress } from '../../backups/format/chain.ts'
 import type { RestoreResult } from '../../backups/restore/restore.ts'
+import {
+  PEPPERS_DIRECTORY,
+  RESTORED_PEPPER_FILE,
+  RESTORED_SUBJECT_PEPPERS_FILE,
+} from '../../storage/root.ts'
 
-/** The pepper in the environment, compared with the one of the backed up server. */
-export type PepperState = 'right' | 'wrong' | 'unknown'
+/**
+ * The pepper in the environment, or without one that of the backup (`restored`), compared with the
+ * pepper that the identity database was used with.
+ */
+export type PepperState = 'right' | 'wrong' | 'restored' | 'unknown'
 
 export interface RestoreReport extends RestoreResult {
   readonly root: string
@@ -12,15 +21,7 @@ export interface RestoreReport extends RestoreResult {
   readonly pepper: PepperState
 }
 
-const PEPPER: Readonly<Record<PepperState, string>> = {
-  right: 'SERVICE_PLATFORM_IDENTITY_PEPPER is the pepper of the server that made the backup.\n',
-  wrong:
-    'SERVICE_PLATFORM_IDENTITY_PEPPER is another pepper than that of the server that made the ' +
-    'backup: a server does not start with it.\n',
-  unknown:
-    'Give the new server the SERVICE_PLATFORM_IDENTITY_PEPPER of the server that made the ' +
-    'backup, and the pepper of its identity provider if it has one.\n',
-}
+const PEPPER = 'SERVICE_PLATFORM_IDENTITY_PEPPER'
 
 export function reportText(report: RestoreReport): string {
   const { sequence, root, from, historyId, documents, merkle, files, fileBytes } = report
@@ -31,7 +32,7 @@ export function reportText(report: RestoreReport): string {
     `Documents: ${documents}, with the digest ${merkle}.`,
     `Files and artifacts: ${files}, ${fileBytes} bytes.`,
   ]
-  return `${lines.join('\n')}\n${liveText(report)}${PEPPER[report.pepper]}`
+  return `${lines.join('\n')}\n${liveText(report)}${pepperText(report)}`
 }
 
 /** Lists every session, invitation and key that works, or has just been revoked. */
@@ -51,8 +52,49 @@ function liveText({ live, isRevoked }: RestoreReport): string {
   return head + list.join('')
 }
 
+/** Says where the peppers are, or what a server without them cannot do. */
+function pepperText(report: RestoreReport): string {
+  const { peppers, root } = report
+  const lines = [identityPepperText(report)]
+  if (peppers.subjects.length > 0) {
+    const file = join(root, RESTORED_SUBJECT_PEPPERS_FILE)
+    const fields = `subjectPepper of ${peppers.subjects.join(', ')}`
+    lines.push(`${file} has ${fields}: copy it into the OIDC configuration file.`)
+  }
+  if (peppers.missingSubjects.length > 0) {
+    lines.push(
+      `The backup does not have subjectPepper of ${peppers.missingSubjects.join(', ')}: take it ` +
+        'from the OIDC configuration file of the server that made the backup. With another one ' +
+        'the links of operators to that provider are void.',
+    )
+  }
+  if (peppers.identity !== null) {
+    lines.push(`Delete ${join(root, PEPPERS_DIRECTORY)} once the peppers are kept elsewhere.`)
+  }
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+function identityPepperText({ pepper, peppers, root }: RestoreReport): string {
+  const file = join(root, RESTORED_PEPPER_FILE)
+  const start = `Start the server with ${PEPPER}_FILE=${file}, or with a copy of that file.`
+  if (pepper === 'right') return `${PEPPER} is the pepper of the server that made the backup.`
+  if (pepper === 'restored') return `The backup has the identity pepper. ${start}`
+  if (pepper === 'wrong') {
+    const wrong =
+      `${PEPPER} is another pepper than that of the server that made the backup: a server does ` +
+      'not start with it.'
+    return peppers.identity === null ? wrong : `${wrong} ${start}`
+  }
+  if (peppers.identity !== null) return start
+  return (
+    `The backup has no peppers. Give the new server the ${PEPPER} of the server that made the ` +
+    'backup: with another one it does not start. If that pepper is lost, every session and ' +
+    'invitation is void, and svc docs backup says how to continue with a new one.'
+  )
+}
+
 export function reportJson(report: RestoreReport): string {
-  const { from, live, isRevoked, pepper, ...rest } = report
+  const { from, live, isRevoked, pepper, peppers, ...rest } = report
   const json = {
     sequence: rest.sequence,
     at: timeOf(rest.atMicros),
@@ -67,6 +109,13 @@ export function reportJson(report: RestoreReport): string {
     ...live,
     revoked: isRevoked,
     pepper,
+    peppers: {
+      identityFile: peppers.identity === null ? null : join(rest.root, RESTORED_PEPPER_FILE),
+      subjectsFile:
+        peppers.subjects.length === 0 ? null : join(rest.root, RESTORED_SUBJECT_PEPPERS_FILE),
+      subjects: peppers.subjects,
+      missingSubjects: peppers.missingSubjects,
+    },
   }
   return `${JSON.stringify(json)}\n`
 }

@@ -1,5 +1,6 @@
 /** `svc-server restore`: makes a new server from a backup (docs/disaster.md). */
 import { resolve } from 'node:path'
+import type { RestoredPeppers } from '../../backups/restore/peppers.ts'
 import { restoreBackup } from '../../backups/restore/restore.ts'
 import type { Progress } from '../../backups/restore/verified-backup.ts'
 import { Database } from '../../database/database.ts'
@@ -8,6 +9,7 @@ import { configuredPeppers } from '../../identity/pepper-checks.ts'
 import { findIdentityPepper, readRestoreDatabases } from '../../settings/restore.ts'
 import { readStorage } from '../../settings/storage.ts'
 import { realSystem, type System } from '../../system/system.ts'
+import type { Secret } from '../../value/secret.ts'
 import { openBlobs } from '../blobs.ts'
 import type { ProcessEnvironment, ServerIo } from '../io.ts'
 import { parseRestoreArguments } from './arguments.ts'
@@ -41,10 +43,10 @@ export async function run(
       destination: { root, identity, documents: databases.documents?.url ?? null, system },
       openBlobs: () => openBlobs({ rootPath: root, environmentId: address.environmentId, storage }),
       revokesCredentials: parsed.revokesCredentials,
+      restoresPeppers: true,
       onProgress: progressOf(io, system),
     })
-    const expected = pepper && configuredPeppers(pepper, [])[0]!.digest
-    const pepperState = stateOf(expected, result.pepperCheck)
+    const pepperState = stateOf(pepper, result.peppers)
     const { revokesCredentials: isRevoked, json } = parsed
     const report = { ...result, root, from: address, isRevoked, pepper: pepperState }
     io.out(json ? reportJson(report) : reportText(report))
@@ -54,9 +56,15 @@ export async function run(
   }
 }
 
-function stateOf(expected: Uint8Array | null, recorded: Uint8Array | null): PepperState {
-  if (expected === null || recorded === null) return 'unknown'
-  return Buffer.compare(expected, recorded) === 0 ? 'right' : 'wrong'
+function stateOf(
+  configured: Secret | null,
+  { identity, identityCheck }: RestoredPeppers,
+): PepperState {
+  const pepper = configured ?? identity
+  if (pepper === null || identityCheck === null) return 'unknown'
+  const { digest } = configuredPeppers(pepper, [])[0]!
+  if (Buffer.compare(digest, identityCheck) !== 0) return 'wrong'
+  return configured === null ? 'restored' : 'right'
 }
 
 /** Prints each step when it begins, and then once a second. */

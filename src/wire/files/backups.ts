@@ -79,8 +79,10 @@ const RECORDS = {
     /** Texts of `service.json` and `keyring.json`. */
     descriptor: 'string',
     keyring: 'string',
-    /** The pepper of the identity database, if the settings include it. */
+    /** The pepper of the identity database, if the settings include peppers. */
     'pepper?': 'string',
+    /** `subjectPepper` of each identity provider by its ID, if the settings include peppers. */
+    'subjectPeppers?': schema({ '[string]': 'string' }),
   }),
   shape: schema({ t: "'shape'", table: 'string', shape: 'string' }),
   index: schema({
