@@ -61,6 +61,7 @@ export class FollowedServerBench {
   store: DocumentStore
   server: FollowedServer
   heldFiles = 0
+  #isStoreClosed = false
   readonly #parts: Parts
   readonly #holds: SnapshotHolds
   #listener: ((transactions: readonly TransactionWrite[]) => void) | null = null
@@ -138,9 +139,16 @@ export class FollowedServerBench {
     this.server = this.#serverOf(this.store)
   }
 
+  /** Closes the documents before the rest, as a server that stops does. */
+  async closeStore(): Promise<void> {
+    if (this.#isStoreClosed) return
+    this.#isStoreClosed = true
+    await this.store.close()
+  }
+
   async close(): Promise<void> {
     const { documents, identityDatabase } = this.#parts
-    await this.store.close()
+    await this.closeStore()
     await documents?.drop()
     await this.identity.close()
     await identityDatabase.drop()

@@ -72,7 +72,7 @@ export interface BaseOptions {
   readonly onSnapshot?: (sequence: number) => void
   /** `StoredBytesOptions.onUse`. */
   readonly onUse?: (name: string) => Promise<void>
-  /** Stops the backup, which rejects with the reason. */
+  /** Stops the backup, which reads nothing more of the server and rejects with the reason. */
   readonly signal?: AbortSignal
 }
 
@@ -97,6 +97,7 @@ export async function makeBase(options: BaseOptions): Promise<BaseResult> {
   let hold: SnapshotHold | null = null
   try {
     const base = await exclusive(async () => {
+      options.signal?.throwIfAborted()
       hold = server.holdSnapshot()
       const snapshot = hold.sequence
       options.onSnapshot?.(snapshot)
@@ -109,6 +110,10 @@ export async function makeBase(options: BaseOptions): Promise<BaseResult> {
       return base
     })
     return await base.write()
+  } catch (error) {
+    // Parts of a server that closes fail in ways of their own.
+    options.signal?.throwIfAborted()
+    throw error
   } finally {
     // The assignment in the function is not seen by the compiler.
     ;(hold as SnapshotHold | null)?.release()
@@ -175,6 +180,7 @@ class Base {
   }
 
   async #writeBytes(t: 'blob' | 'artifact', content: BytesToStore): Promise<void> {
+    this.#requireRunning()
     const name = await this.#parts.bytes.store(content)
     const { sha256, size } = content
     if (name !== null) await this.#add({ t, sha256, bytes: size, name })
@@ -196,8 +202,10 @@ class Base {
     try {
       await exclusive(async () => {
         await writer.split()
+        this.#requireRunning()
         await throttle.step(() => control.copyInto(copy))
       })
+      this.#requireRunning()
       const text = (name: string, access: 'shared' | 'private') =>
         Buffer.from(readOwnFile(join(path, name), ROOT_FILE_BYTES_MAX, access)).toString()
       const descriptor = text(DESCRIPTOR_FILE, 'shared')
@@ -223,6 +231,7 @@ class Base {
       // The snapshot of the database is taken with the first row.
       const first = await exclusive(async () => {
         await writer.split()
+        this.#requireRunning()
         return rows.next()
       })
       if (first.done === true) return
@@ -234,8 +243,13 @@ class Base {
   }
 
   async #add(record: Exclude<BackupRecord, { t: 'end' }>): Promise<void> {
-    this.#parts.signal?.throwIfAborted()
+    this.#requireRunning()
     await this.#parts.writer.add(record)
+  }
+
+  /** Call it before each access to the server: its parts are closed after the signal. */
+  #requireRunning(): void {
+    this.#parts.signal?.throwIfAborted()
   }
 
   #page(after: string) {
@@ -252,6 +266,7 @@ class Base {
       read += 1
       if (read % PAGE_ROWS > 0) continue
       await end()
+      this.#requireRunning()
       end = this.#parts.throttle.begin()
     }
   }
@@ -259,6 +274,7 @@ class Base {
   /** Yields the rows of all pages. A step ends when the caller has handled its rows. */
   async *#scanned<T>(scan: (after: string) => MaybePromise<ScanPage<T>>): AsyncGenerator<T> {
     for (let after: string | null = ''; after !== null; ) {
+      this.#requireRunning()
       const from: string = after
       const end = this.#parts.throttle.begin()
       const page: ScanPage<T> = await scan(from)

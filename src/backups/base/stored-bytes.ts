@@ -69,6 +69,7 @@ export class StoredBytes {
   /** Yields the bytes, and throws at their end if they are not those of the digest. */
   async *#checked({ sha256, size, open }: BytesToStore): AsyncGenerator<Uint8Array> {
     const { throttle, signal } = this.#options
+    signal?.throwIfAborted()
     const body = await open()
     const digest = sha256Stream()
     let length = 0
@@ -81,6 +82,8 @@ export class StoredBytes {
         yield slice
       }
     }
+    // Bytes that end early because the store closes are not damaged.
+    signal?.throwIfAborted()
     if (length !== size || digest.digest().toString('hex') !== sha256) throw new DamagedBytes()
   }
 }

@@ -102,7 +102,9 @@ export class ContinuousBackup {
   readonly #progress = new Progress()
   readonly #names = new BlobNames()
   readonly #bytes: StoredBytes
-  /** Stops a base, a catch-up and retention. */
+  /** Stops a base. */
+  readonly #baseAbort = new AbortController()
+  /** Stops a catch-up and retention. */
   readonly #abort = new AbortController()
   /** Stops what the last increment needs. */
   readonly #lastAbort = new AbortController()
@@ -162,7 +164,8 @@ export class ContinuousBackup {
     if (this.#isStopped) return
     this.#isStopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#abort.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
+    this.stopBase()
+    this.#abort.abort(stopped())
     const ended = this.#end()
     let timer: ReturnType<typeof setTimeout> | undefined
     const time = new Promise<void>((resolve) => {
@@ -170,9 +173,17 @@ export class ContinuousBackup {
     })
     await Promise.race([ended, time])
     clearTimeout(timer)
-    this.#lastAbort.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
+    this.#lastAbort.abort(stopped())
     this.#follower?.stop()
     this.#control?.close()
+  }
+
+  /**
+   * Stops the base in progress, and begins no other one. The base ends with UNAVAILABLE, and reads
+   * nothing more of the server. It is not a failure of the backup: the next start makes another.
+   */
+  stopBase(): void {
+    if (!this.#baseAbort.signal.aborted) this.#baseAbort.abort(stopped())
   }
 
   state(): BackupState {
@@ -202,6 +213,7 @@ export class ContinuousBackup {
 
   /** Makes a base. Rejects with BUSY while another one is made, and with what prevents it. */
   async makeBase(reason: BaseReason, backupId?: BackupId): Promise<BaseResult> {
+    this.#baseAbort.signal.throwIfAborted()
     if (this.#runningBase !== null) throw new Fault('BUSY', { detail: 'a base is being made' })
     this.#baseReason = reason
     this.#runningBase = this.#makeBase(backupId).finally(() => {
@@ -370,7 +382,8 @@ export class ContinuousBackup {
   #startBaseIfDue(): void {
     const { server, baseIntervalMillis } = this.#options
     const now = server.system.monotonicMillis()
-    if (this.#isStopped || this.#runningBase !== null || now < this.#baseRetryAt) return
+    const isStopped = this.#baseAbort.signal.aborted
+    if (isStopped || this.#runningBase !== null || now < this.#baseRetryAt) return
     const reason = this.#dueBase(baseIntervalMillis)
     if (reason === null) return
     this.makeBase(reason).catch(() => undefined)
@@ -395,24 +408,34 @@ export class ContinuousBackup {
           chain,
           exclusive: (step) => this.#steps.runUnbounded(step),
           onSnapshot: (sequence) => this.#continueFrom(sequence),
-          signal: this.#abort.signal,
+          signal: this.#baseAbort.signal,
         })
         this.#lastBase = result.base
         this.#baseRetries = 0
         this.#noteBase(result.base)
-        await removeOldSegments({
-          target: this.#target,
-          address: this.#address,
-          retention: this.#options.retention,
-          nowMicros: server.system.nowMicros(),
-          names: this.#names,
-          signal: this.#abort.signal,
-        })
+        await this.#removeOldSegments()
         return result
       })
     } catch (error) {
       this.#baseRetryAt = server.system.monotonicMillis() + retryMillis(this.#baseRetries++)
       throw error
+    }
+  }
+
+  async #removeOldSegments(): Promise<void> {
+    const { signal } = this.#abort
+    try {
+      await removeOldSegments({
+        target: this.#target,
+        address: this.#address,
+        retention: this.#options.retention,
+        nowMicros: this.#options.server.system.nowMicros(),
+        names: this.#names,
+        signal,
+      })
+    } catch (error) {
+      // The base before it is whole.
+      if (!signal.aborted) throw error
     }
   }
 
@@ -445,7 +468,8 @@ export class ContinuousBackup {
       this.#note(part, null)
       return result
     } catch (error) {
-      this.#note(part, error)
+      const isStopped = part === 'base' && this.#baseAbort.signal.aborted
+      if (!isStopped) this.#note(part, error)
       throw error
     }
   }
@@ -468,6 +492,10 @@ export class ContinuousBackup {
     await this.whenBaseEnds()
     await this.#files?.close()
   }
+}
+
+function stopped(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'the server stops' })
 }
 
 function retryMillis(retries: number): number {

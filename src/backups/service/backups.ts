@@ -149,12 +149,14 @@ export class Backups {
     await this.#continuous?.backup.stop()
   }
 
-  /** Ends the backup in progress, which fails. Waits for 2 s at most. */
+  /** Ends the backup in progress, which is not complete then. Waits for 2 s at most. */
   async close(): Promise<void> {
+    this.#continuous?.backup.stopBase()
     this.#stopping.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(late.resolve, CLOSE_MILLIS)
-    await Promise.race([this.whenIdle(), late.promise])
+    const ended = Promise.all([this.whenIdle(), this.#continuous?.backup.whenBaseEnds()])
+    await Promise.race([ended, late.promise])
     clearTimeout(timer)
   }
 
@@ -191,6 +193,10 @@ export class Backups {
       else
         log.warn('backup.completed', { message: `${message} It lacks damaged files.`, ...record })
     } catch (error) {
+      if (this.#isClosing) {
+        await this.#leave(backupId)
+        return
+      }
       metrics.counters.backupFailures.add()
       const errorCode = isFault(error) ? error.code : 'PRODUCT_UNAVAILABLE'
       const detail = isFault(error) ? error.detail : undefined
@@ -199,6 +205,17 @@ export class Backups {
       log.error('backup.failed', { message, backupId, errorCode, detail, error: cause })
       await this.#fail(backupId, errorCode)
     }
+  }
+
+  get #isClosing(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  /** Records that the end of the server prevented a backup, unless the root is closed already. */
+  async #leave(backupId: BackupId): Promise<void> {
+    const message = `The server stops before the backup ${backupId} is complete.`
+    this.#options.log.info('backup.stopped', { message, backupId })
+    await this.#fail(backupId, 'UNAVAILABLE')
   }
 
   #startContinuous(): void {
@@ -226,6 +243,8 @@ export class Backups {
     try {
       if (lastBase !== null) await this.#recordBase(lastBase)
     } catch (error) {
+      // The next base is recorded with all that are left.
+      if (this.#isClosing) return
       log.warn('backup.unrecorded', { message: 'The list of backups may lack one.', error })
     }
   }
@@ -286,6 +305,7 @@ export class Backups {
       })
     } catch (error) {
       // The next start marks and removes it.
+      if (this.#isClosing) return
       log.warn('backup.left', { message: `Files of the backup ${backupId} are left.`, error })
     }
   }
