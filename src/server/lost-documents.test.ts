@@ -13,7 +13,7 @@ import {
 } from '../product/environments/documents-watermark.ts'
 import { parseDatabaseUrl } from '../settings/addresses.ts'
 import { listPendingAudit } from '../storage/control/audit-outbox.ts'
-import { readDocumentsSequence } from '../storage/control/environment.ts'
+import { findHistory, readDocumentsSequence } from '../storage/control/environment.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import { realSystem } from '../system/system.ts'
 import { type MemoryLog, memoryLog } from '../telemetry/log.ts'
@@ -133,6 +133,15 @@ const audited = ({ root }: Opened) =>
     .read((reader) => listPendingAudit(reader, 10))
     .map(({ record }) => JSON.parse(record) as Readonly<Record<string, unknown>>)
 
+async function historyOf(directory: string) {
+  const root = await openProductRoot(directory, system)
+  try {
+    return root.control.read(findHistory)
+  } finally {
+    root.close()
+  }
+}
+
 const OLDER = {
   code: 'SERVER_DOCUMENTS_OLDER',
   detail: 'they end at sequence 2, and 4 was durable',
@@ -148,7 +157,11 @@ describe.each([
     for (const accepted of [null, 1, 4]) {
       await expect(open(directory, url, accepted), String(accepted)).rejects.toMatchObject(OLDER)
     }
+    const before = await historyOf(directory)
     const opened = await open(directory, url, 2)
+    const history = opened.root.control.read(findHistory)
+    expect(history).toMatch(/^hst_/)
+    expect(history).not.toBe(before)
     expect([opened.store.latestSequence, recorded(opened)]).toEqual([2, 2])
     expect(audited(opened)).toEqual([
       expect.objectContaining({
@@ -163,6 +176,7 @@ describe.each([
     await opened.close()
     const again = await open(directory, url)
     expect([again.store.latestSequence, recorded(again)]).toEqual([3, 3])
+    expect(again.root.control.read(findHistory)).toBe(history)
   })
 
   test('documents that lost commits are opened with a warning if any is accepted', async () => {

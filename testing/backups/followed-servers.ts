@@ -6,6 +6,7 @@ import { controlRecord } from '../../src/backups/base/base-records.ts'
 import type { FollowedServer } from '../../src/backups/increments/continuous-backup.ts'
 import { Database } from '../../src/database/database.ts'
 import { readIdentityRows } from '../../src/database/identity/all-rows.ts'
+import { documentDatabase, removeDocumentSchema } from '../../src/documents/postgres/schema.ts'
 import { openSqliteDocuments } from '../../src/documents/sqlite/stores.ts'
 import type { DocumentStore, DocumentWrite, TransactionWrite } from '../../src/documents/store.ts'
 import { SnapshotHolds } from '../../src/engine/commits/snapshot-holds.ts'
@@ -134,6 +135,25 @@ export class FollowedServerBench {
   /** Opens the documents again, as a server that starts. */
   async restart(): Promise<void> {
     await this.store.close()
+    this.#listener = null
+    this.store = await openStore(this.#parts)
+    this.server = this.#serverOf(this.store)
+  }
+
+  /** Opens documents that have none of the commits, as after a disk that lost them. */
+  async loseDocuments(): Promise<void> {
+    await this.store.close()
+    const { documents, directory } = this.#parts
+    if (documents === null) {
+      for (const end of ['', '-wal', '-shm']) {
+        rmSync(join(directory, `documents.db${end}`), { force: true })
+      }
+    } else {
+      const url = new Secret(documents.url)
+      const database = documentDatabase({ url, connectionsMax: 1, onIdleLoss: () => undefined })
+      await removeDocumentSchema(database)
+      await database.close()
+    }
     this.#listener = null
     this.store = await openStore(this.#parts)
     this.server = this.#serverOf(this.store)

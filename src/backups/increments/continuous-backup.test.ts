@@ -11,6 +11,7 @@ import {
 import { rebuildState } from '../../../testing/backups/rebuilt-state.ts'
 import { operationRecord } from '../../../testing/documents/store-fixtures.ts'
 import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
+import { findHistory } from '../../storage/control/environment.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { TestSystem } from '../../system/system.ts'
 import type { HistoryId } from '../../value/ids.ts'
@@ -256,19 +257,37 @@ describe('the segments that are kept', () => {
     expect(names).not.toContain('000000000001.age')
   })
 
-  test('a backup that has more commits than the documents is not continued', async () => {
+  test('documents that lack commits of their backup begin a new history', async () => {
     await started()
-    await bench.commit([write('notes', 1, '{}')])
+    await bench.commit([write('notes', 1, '{"a":1}')])
+    await bench.commit([write('notes', 2, '{"a":2}')])
     await backup.flush()
     await backup.stop()
-    const server = {
-      ...bench.server,
-      holdSnapshot: () => ({ sequence: 0, release: () => undefined }),
-    }
-    backup = await newBackup({ server })
+    await bench.loseDocuments()
+    await bench.commit([write('notes', 1, '{"a":"other"}')])
+    const lost: unknown[] = []
+    backup = await newBackup({ onHistory: (commits) => lost.push(commits) })
     backup.start()
-    await expect(backup.flush()).rejects.toMatchObject({ code: 'BACKUP_CORRUPT' })
-    expect(backup.state()).toMatchObject({ failure: 'BACKUP_CORRUPT', isReachable: true })
+    target.isFailing = true
+    await expect(backup.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    // By now the documents have as many commits as the history, and others.
+    await bench.commit([write('notes', 3, '{"a":"other"}')])
+    await bench.commit([write('notes', 4, '{"a":"other"}')])
+    target.isFailing = false
+    await backup.flush()
+    await backup.whenBaseEnds()
+    expect(lost).toEqual([{ historyId: HISTORY, backedUp: 2, documents: 1 }])
+    expect(backup.state()).toMatchObject({ failure: null, newestSequence: 3 })
+    const historyId = bench.root.control.read(findHistory)!
+    expect(historyId).not.toBe(HISTORY)
+    const old = await rebuilt()
+    expect(old.sequence).toBe(2)
+    expect([...old.documents.values()].map(({ text }) => text)).toEqual(['{"a":1}', '{"a":2}'])
+    const state = await rebuildState(source(), { ...ADDRESS, historyId }, bench.keys)
+    expect(state.sequence).toBe(3)
+    expect(new Set([...state.documents.values()].map(({ text }) => text))).toEqual(
+      new Set(['{"a":"other"}']),
+    )
   })
 
   test('the last increment is written when the server stops', async () => {

@@ -11,8 +11,9 @@ import { assert } from '../../errors/assert.ts'
 import type { Code } from '../../errors/codes.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ControlChanges } from '../../storage/control/changes.ts'
+import { beginHistory } from '../../storage/control/environment.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
-import type { BackupId } from '../../value/ids.ts'
+import type { BackupId, HistoryId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import {
   type BackedUpServer,
@@ -23,9 +24,8 @@ import {
   storedBytes,
 } from '../base/base-backup.ts'
 import type { StoredBytes } from '../base/stored-bytes.ts'
-import { directoryOf, type HistoryAddress, readSidecar } from '../format/chain.ts'
+import { type HistoryAddress, readSidecar } from '../format/chain.ts'
 import { ChainWriter } from '../format/chain-writer.ts'
-import { corrupt } from '../format/segments.ts'
 import { BlobNames } from './blob-names.ts'
 import { readCatchUp } from './catch-up.ts'
 import { CommitBuffer } from './commit-buffer.ts'
@@ -47,12 +47,24 @@ export interface ContinuousBackupOptions
   /** Time between two bases. */
   readonly baseIntervalMillis: number
   readonly retention: Retention
+  /** Called when the backup has commits that the documents lack, and a new history has begun. */
+  readonly onHistory?: (lost: LostCommits) => void
   /** Called when `failure`, `isReachable` or `lastBase` of the state has changed. */
   readonly onChange?: (state: BackupState) => void
   /** Milliseconds between two increments. Tests that call `flush` make it long. */
   readonly flushMillis?: number
   /** Bytes of the commits that no increment has yet. Tests shorten it. */
   readonly bufferBytesMax?: number
+}
+
+/** Commits that a backup has and the documents of its server lack. */
+export interface LostCommits {
+  /** The history that has them, which is not continued. */
+  readonly historyId: HistoryId
+  /** The newest sequence of that history. */
+  readonly backedUp: number
+  /** The newest sequence of the documents when the server started. */
+  readonly documents: number
 }
 
 /** The cause of a base. */
@@ -95,13 +107,13 @@ const STOP_MILLIS = 2_000
 type Part = 'increments' | 'identity' | 'files' | 'base'
 
 export class ContinuousBackup {
-  readonly #options: ContinuousBackupOptions
   readonly #target: WatchedTarget
-  readonly #address: HistoryAddress
+  #options: ContinuousBackupOptions
+  #address: HistoryAddress
   readonly #buffer: CommitBuffer
   readonly #progress = new Progress()
   readonly #names = new BlobNames()
-  readonly #bytes: StoredBytes
+  #bytes: StoredBytes
   /** Stops a base. */
   readonly #baseAbort = new AbortController()
   /** Stops a catch-up and retention. */
@@ -136,19 +148,14 @@ export class ContinuousBackup {
     this.#options = { ...options, target: this.#target }
     this.#buffer = new CommitBuffer(bufferBytesMax, server.system)
     this.#address = chainOptions(this.#options).address
-    this.#bytes = storedBytes({
-      ...this.#options,
-      onUse: (name) => this.#names.use(name),
-      signal: this.#lastAbort.signal,
-    })
+    this.#bytes = this.#newBytes()
   }
 
   /** Follows commits from now on. Call it once, before the first call. */
   start(): void {
     const { server } = this.#options
-    const { blobs, holdFiles, root, store, commits } = server
-    const [bytes, names] = [this.#bytes, this.#names]
-    this.#files = new PendingFiles({ blobs, bytes, names, holdFiles })
+    const { root, store, commits } = server
+    this.#files = this.#newFiles()
     this.#control = root.control.trackChanges()
     this.#control.markAll()
     store.onSchemaChange(() => this.#writer?.noteSchemaChange())
@@ -299,18 +306,55 @@ export class ContinuousBackup {
   /** Opens the chain once, and catches up with what was committed before the start. */
   async #open(): Promise<ChainWriter> {
     if (this.#chain !== null) return this.#chain
-    const options = this.#options
-    const chain = await ChainWriter.open(chainOptions(options))
+    let chain = await ChainWriter.open(chainOptions(this.#options))
     const { base, run } = chain.end
-    if (base !== null && run !== null) {
-      const { sidecar } = await readSidecar(this.#target, this.#address, base)
-      this.#lastBase = sidecar
-      const newest = await readSidecar(this.#target, this.#address, chain.end.number)
-      await this.#steps.runUnbounded(() => this.#catchUp(chain, sidecar, newest.sidecar))
+    const lastBase = base === null ? null : (await this.#sidecar(base)).sidecar
+    const backedUp = Math.max(run?.to ?? 0, lastBase?.toSequence ?? 0)
+    const documents = this.#follower?.from ?? 0
+    if (backedUp > documents) {
+      this.#beginHistory({ historyId: this.#address.historyId, backedUp, documents })
+      chain = await ChainWriter.open(chainOptions(this.#options))
+    } else if (lastBase !== null) {
+      this.#lastBase = lastBase
+      const newest = await this.#sidecar(chain.end.number)
+      await this.#steps.runUnbounded(() => this.#catchUp(chain, lastBase, newest.sidecar))
     }
     this.#createWriter(chain)
     this.#chain = chain
     return chain
+  }
+
+  #sidecar(number: number) {
+    return readSidecar(this.#target, this.#address, number)
+  }
+
+  /**
+   * The documents lack commits that the history has, such as after a power failure on a disk that
+   * loses writes. Commits with the same sequences are others from now on, so they need a history of
+   * their own.
+   */
+  #beginHistory(lost: LostCommits): void {
+    const { root, system } = this.#options.server
+    const historyId = system.ids.make('hst')
+    root.control.transaction((tx) => beginHistory(tx, historyId))
+    this.#options = { ...this.#options, historyId }
+    this.#address = chainOptions(this.#options).address
+    this.#bytes = this.#newBytes()
+    this.#files = this.#newFiles()
+    this.#options.onHistory?.(lost)
+  }
+
+  #newBytes(): StoredBytes {
+    return storedBytes({
+      ...this.#options,
+      onUse: (name) => this.#names.use(name),
+      signal: this.#lastAbort.signal,
+    })
+  }
+
+  #newFiles(): PendingFiles {
+    const { blobs, holdFiles } = this.#options.server
+    return new PendingFiles({ blobs, bytes: this.#bytes, names: this.#names, holdFiles })
   }
 
   #createWriter(chain: ChainWriter): void {
@@ -340,10 +384,6 @@ export class ContinuousBackup {
     const hold = server.holdSnapshot()
     try {
       const { sequence } = hold
-      if (sequence < begun) {
-        const reason = `it has commit ${begun}, and the documents end at ${sequence}`
-        throw corrupt(directoryOf(this.#address), reason)
-      }
       const files = Math.max(base.toSequence, runFiles)
       const fromMicros = BigInt(newest.atMicros)
       const found = await readCatchUp({

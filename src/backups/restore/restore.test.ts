@@ -19,6 +19,7 @@ import {
 import { readIdentityRows } from '../../database/identity/all-rows.ts'
 import { IDENTITY_KEYS } from '../../database/identity/restored-rows.ts'
 import type { DocumentStore } from '../../documents/store.ts'
+import { insertBackup, listBackups } from '../../storage/control/backups.ts'
 import { findHistory, readDocumentsSequence } from '../../storage/control/environment.ts'
 import {
   openProductRoot,
@@ -287,6 +288,21 @@ describe('a restore', () => {
     const names = await restored.identity.rows('select operator_name from service_operators')
     expect(names).toEqual([{ operator_name: 'renamed' }])
     expect(live).toEqual({ sessions: [], invitations: [], credentials: [], storageKeys: [] })
+  })
+
+  test('the list of backups of a restored server is empty', async () => {
+    const { control } = server.parts.root
+    const backupId = realSystem().ids.make('bkp')
+    control.transaction((tx) => {
+      const row = { backupId, historyId: HISTORY, createdAtMicros: 1n }
+      insertBackup(tx, { ...row, reason: 'requested', location: 'root' })
+    })
+    await server.base()
+    const restored = await place('sqlite')
+    await restored.restore(server)
+    const root = await openProductRoot(restored.root, realSystem())
+    expect(root.control.read((reader) => listBackups(reader, 10))).toEqual([])
+    root.close()
   })
 
   test('what works is listed, and is revoked only where that is asked for', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { identityVersion, writeIdentityRows } from '../../database/identity/restored-rows.ts'
 import { ArtifactStore } from '../../storage/artifacts.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
+import { deleteAllBackups } from '../../storage/control/backups.ts'
 import { beginHistory, recordDocumentsSequence } from '../../storage/control/environment.ts'
 import type { NamedBytes } from '../../storage/restores/backup-contents.ts'
 import {
@@ -185,6 +186,7 @@ async function finish(
     root.control.transaction((tx) => {
       beginHistory(tx, historyId)
       recordDocumentsSequence(tx, sequence)
+      deleteAllBackups(tx)
     })
     const { control } = root
     const live = await settleCredentials({

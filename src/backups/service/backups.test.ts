@@ -8,7 +8,7 @@ import {
 } from '../../../testing/backups/followed-servers.ts'
 import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
 import { findBackup, insertBackup } from '../../storage/control/backups.ts'
-import { findHistory } from '../../storage/control/environment.ts'
+import { beginHistory, findHistory } from '../../storage/control/environment.ts'
 import { realSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
@@ -40,144 +40,163 @@ class Gate {
   }
 }
 
-describe.each(['SQLite', 'PostgreSQL'] as const)(
-  'backups of a server with %s that stops',
-  (kind) => {
-    let bench: FollowedServerBench
-    let log: MemoryLog
-    let gate: Gate
-    let isClosed: boolean
-    let readsAfterClose: number
+describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (kind) => {
+  let bench: FollowedServerBench
+  let log: MemoryLog
+  let gate: Gate
+  let isClosed: boolean
+  let readsAfterClose: number
 
-    beforeEach(async () => {
-      bench = await followedServer(kind, realSystem())
-      log = memoryLog()
-      gate = new Gate()
-      isClosed = false
-      readsAfterClose = 0
-      await bench.commit([write('notes', 1, '{"a":1}'), write('notes', 2, '{"a":2}')])
-    })
-    afterEach(() => gate.open())
+  beforeEach(async () => {
+    bench = await followedServer(kind, realSystem())
+    log = memoryLog()
+    gate = new Gate()
+    isClosed = false
+    readsAfterClose = 0
+    await bench.commit([write('notes', 1, '{"a":1}'), write('notes', 2, '{"a":2}')])
+  })
+  afterEach(() => gate.open())
 
-    const historyId = () => bench.root.control.read(findHistory)!
+  const historyId = () => bench.root.control.read(findHistory)!
 
-    /** A server whose first read of documents waits for the gate if `isHeld`. */
-    function server(isHeld: boolean) {
-      const { store } = bench
-      const versions: typeof store.versions = async (scan) => {
-        if (isHeld) await gate.pass()
-        if (isClosed) readsAfterClose += 1
-        return store.versions(scan)
-      }
-      const held = {
-        versions,
-        operations: store.operations.bind(store),
-        schema: store.schema.bind(store),
-        onSchemaChange: store.onSchemaChange.bind(store),
-      }
-      return { ...bench.server, store: held }
+  /** A server whose first read of documents waits for the gate if `isHeld`. */
+  function server(isHeld: boolean) {
+    const { store } = bench
+    const versions: typeof store.versions = async (scan) => {
+      if (isHeld) await gate.pass()
+      if (isClosed) readsAfterClose += 1
+      return store.versions(scan)
     }
-
-    /** A target whose second part of a base waits for the gate if `isHeld`. */
-    function target(isHeld: boolean): BackupTarget {
-      const path = join(bench.directory, 'target')
-      mkdirSync(path)
-      const directory = new DirectoryTarget(path)
-      const { location } = directory
-      return {
-        location,
-        names: (name) => directory.names(name),
-        sizeOf: (name) => directory.sizeOf(name),
-        read: (name) => directory.read(name),
-        remove: (name) => directory.remove(name),
-        removeDirectory: (name) => directory.removeDirectory(name),
-        write: async (name, bytes) => {
-          if (isHeld && name.endsWith('2.age')) await gate.pass()
-          return directory.write(name, bytes)
-        },
-      }
+    const held = {
+      versions,
+      operations: store.operations.bind(store),
+      schema: store.schema.bind(store),
+      onSchemaChange: store.onSchemaChange.bind(store),
     }
+    return { ...bench.server, store: held }
+  }
 
-    async function open(held: 'documents' | 'target', place: 'root' | 'target') {
-      const recipients = [await recipientOf(await makeIdentity())]
-      const backedUp = server(held === 'documents')
-      const to = target(held === 'target')
-      let continuous: ContinuousBackup | null = null
-      const backups = new Backups({
-        server: backedUp,
-        log: log.log,
-        metrics: new Metrics(realSystem()),
-        recipients,
-        freeFloorBytes: 0,
-        openContinuous:
-          place === 'root'
-            ? null
-            : (onChange) => {
-                continuous = new ContinuousBackup({
-                  server: backedUp,
-                  target: to,
-                  recipients,
-                  historyId: historyId(),
-                  baseIntervalMillis: DAY_MILLIS,
-                  retention: { days: 30, bases: 7 },
-                  flushMillis: 2 ** 30,
-                  onChange,
-                })
-                return { backup: continuous, target: to }
-              },
-      })
-      return { backups, recipients, to, continuous: continuous as ContinuousBackup | null }
-    }
-
-    /** Closes the parts in the order of a server, and lets what is held back continue. */
-    async function stop(backups: Backups): Promise<void> {
-      await backups.close()
-      await backups.stop()
-      await bench.closeStore()
-      isClosed = true
-    }
-
-    const problems = () =>
-      log.records().filter(({ level }) => level === 'error' || level === 'warn')
-
-    test.each([
-      ['the documents', 'documents'],
-      ['the target', 'target'],
-    ] as const)(
-      'a base that waits for %s ends without an error record, and is no backup',
-      async (_, held) => {
-        const { backups, to, continuous } = await open(held, 'target')
-        await gate.reached
-        await stop(backups)
-        gate.open()
-        await continuous!.whenBaseEnds()
-        expect(problems()).toEqual([])
-        expect(readsAfterClose).toBe(held === 'documents' ? 1 : 0)
-        const bases = await Array.fromAsync(
-          listBases(to, { environmentId: ENVIRONMENT_ID, historyId: historyId() }),
-        )
-        expect(bases).toEqual([])
-        await bench.close()
+  /** A target whose second part of a base waits for the gate if `isHeld`. */
+  function target(isHeld: boolean): BackupTarget {
+    const path = join(bench.directory, 'target')
+    mkdirSync(path, { recursive: true })
+    const directory = new DirectoryTarget(path)
+    const { location } = directory
+    return {
+      location,
+      names: (name) => directory.names(name),
+      sizeOf: (name) => directory.sizeOf(name),
+      read: (name) => directory.read(name),
+      remove: (name) => directory.remove(name),
+      removeDirectory: (name) => directory.removeDirectory(name),
+      write: async (name, bytes) => {
+        if (isHeld && name.endsWith('2.age')) await gate.pass()
+        return directory.write(name, bytes)
       },
-    )
+    }
+  }
 
-    test('a backup that an operator asked for is recorded as failed, without an error record', async () => {
-      const { backups, recipients } = await open('documents', 'root')
-      const backupId = realSystem().ids.make('bkp')
-      bench.root.control.transaction((tx) => {
-        const row = { backupId, historyId: historyId(), createdAtMicros: 1n }
-        insertBackup(tx, { ...row, reason: 'requested', location: 'root' })
-      })
-      backups.start({ backupId, recipients })
+  async function open(held: 'documents' | 'target', place: 'root' | 'target') {
+    const recipients = [await recipientOf(await makeIdentity())]
+    const backedUp = server(held === 'documents')
+    const to = target(held === 'target')
+    let continuous: ContinuousBackup | null = null
+    const backups = new Backups({
+      server: backedUp,
+      log: log.log,
+      metrics: new Metrics(realSystem()),
+      recipients,
+      freeFloorBytes: 0,
+      openContinuous:
+        place === 'root'
+          ? null
+          : (listeners) => {
+              continuous = new ContinuousBackup({
+                server: backedUp,
+                target: to,
+                recipients,
+                historyId: historyId(),
+                baseIntervalMillis: DAY_MILLIS,
+                retention: { days: 30, bases: 7 },
+                flushMillis: 2 ** 30,
+                ...listeners,
+              })
+              return { backup: continuous, target: to }
+            },
+    })
+    return { backups, recipients, to, continuous: continuous as ContinuousBackup | null }
+  }
+
+  /** Starts a backup as an operator does. */
+  function order(backups: Backups, recipients: readonly string[]) {
+    const backupId = realSystem().ids.make('bkp')
+    bench.root.control.transaction((tx) => {
+      const row = { backupId, historyId: historyId(), createdAtMicros: 1n }
+      insertBackup(tx, { ...row, reason: 'requested', location: 'root' })
+    })
+    backups.start({ backupId, recipients })
+    return backupId
+  }
+
+  /** Closes the parts in the order of a server, and lets what is held back continue. */
+  async function stop(backups: Backups): Promise<void> {
+    await backups.close()
+    await backups.stop()
+    await bench.closeStore()
+    isClosed = true
+  }
+
+  const problems = () => log.records().filter(({ level }) => level === 'error' || level === 'warn')
+
+  test.each([
+    ['the documents', 'documents'],
+    ['the target', 'target'],
+  ] as const)(
+    'a base that waits for %s when the server stops is no backup and no error',
+    async (_, held) => {
+      const { backups, to, continuous } = await open(held, 'target')
       await gate.reached
       await stop(backups)
       gate.open()
-      await backups.whenIdle()
+      await continuous!.whenBaseEnds()
       expect(problems()).toEqual([])
-      expect(log.records().map(({ event }) => event)).toEqual(['backup.stopped'])
-      const row = bench.root.control.read((reader) => findBackup(reader, backupId))
-      expect(row).toMatchObject({ state: 'failed', result: null })
+      expect(readsAfterClose).toBe(held === 'documents' ? 1 : 0)
+      const bases = await Array.fromAsync(
+        listBases(to, { environmentId: ENVIRONMENT_ID, historyId: historyId() }),
+      )
+      expect(bases).toEqual([])
       await bench.close()
-    })
-  },
-)
+    },
+  )
+
+  test('a requested backup is recorded as failed when the server stops, and is no error', async () => {
+    const { backups, recipients } = await open('documents', 'root')
+    const backupId = order(backups, recipients)
+    await gate.reached
+    await stop(backups)
+    gate.open()
+    await backups.whenIdle()
+    expect(problems()).toEqual([])
+    expect(log.records().map(({ event }) => event)).toEqual(['backup.stopped'])
+    const row = bench.root.control.read((reader) => findBackup(reader, backupId))
+    expect(row).toMatchObject({ state: 'failed', result: null })
+    await bench.close()
+  })
+
+  test('a backup of an earlier history can be read after an accepted loss', async () => {
+    const { backups, recipients } = await open('target', 'root')
+    const backupId = order(backups, recipients)
+    await backups.whenIdle()
+    await backups.close()
+    const next = realSystem().ids.make('hst')
+    bench.root.control.transaction((tx) => beginHistory(tx, next))
+    const again = (await open('target', 'root')).backups
+    const backup = bench.root.control.read((reader) => findBackup(reader, backupId))!
+    expect(backup).toMatchObject({ state: 'complete' })
+    let bytes = 0
+    for await (const piece of again.content(backup)) bytes += piece.length
+    expect(bytes).toBeGreaterThan(512)
+    await again.close()
+    await bench.close()
+  })
+})

@@ -25,7 +25,12 @@ import type { BackupId } from '../../value/ids.ts'
 import { BACKUPS_MAX } from '../../wire/backups/backups.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import type { BackedUpServer, BaseResult } from '../base/base-backup.ts'
-import type { BackupState, ContinuousBackup } from '../increments/continuous-backup.ts'
+import type {
+  BackupState,
+  ContinuousBackup,
+  ContinuousBackupOptions,
+  LostCommits,
+} from '../increments/continuous-backup.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { makeDirectories } from '../targets/directory-files.ts'
 import type { BackupTarget } from '../targets/targets.ts'
@@ -36,6 +41,8 @@ export interface Continuous {
   readonly backup: ContinuousBackup
   readonly target: BackupTarget
 }
+
+export type ContinuousListeners = Required<Pick<ContinuousBackupOptions, 'onChange' | 'onHistory'>>
 
 export interface BackupsHealth {
   readonly name: 'backups'
@@ -50,8 +57,8 @@ export interface BackupsOptions {
   readonly recipients: readonly string[] | null
   /** Bytes that backups leave free on the disk of the Product root. */
   readonly freeFloorBytes: number
-  /** Null or absent without a target. `onChange` is what the continuous backup calls. */
-  readonly openContinuous?: ((onChange: (state: BackupState) => void) => Continuous) | null
+  /** Null or absent without a target. The continuous backup calls the listeners. */
+  readonly openContinuous?: ((listeners: ContinuousListeners) => Continuous) | null
 }
 
 export interface OrderedBackup {
@@ -95,7 +102,11 @@ export class Backups {
     }
     this.#removeUnknown()
     const { openContinuous = null } = options
-    this.#continuous = openContinuous?.((state) => void this.#noteState(state)) ?? null
+    const listeners: ContinuousListeners = {
+      onChange: (state) => void this.#noteState(state),
+      onHistory: (lost) => this.#noteHistory(lost),
+    }
+    this.#continuous = openContinuous?.(listeners) ?? null
     this.location = this.#continuous === null ? 'root' : 'target'
     this.#startContinuous()
   }
@@ -249,6 +260,13 @@ export class Backups {
     }
   }
 
+  #noteHistory({ historyId, backedUp, documents }: LostCommits): void {
+    const message =
+      `The backup has commits up to ${backedUp}, and the documents end at ${documents}: a new ` +
+      `history of backups begins. Restore ${historyId} for the commits that are missing.`
+    this.#options.log.warn('backup.history_begun', { message, historyId, backedUp, documents })
+  }
+
   /** Records a base, and forgets those that retention has removed. */
   async #recordBase({ backupId, historyId, first, number, toSequence, atMicros }: Sidecar) {
     const { control } = this.#options.server.root
@@ -266,7 +284,7 @@ export class Backups {
     })
     const { segmentPath } = await import('../format/chain.ts')
     const { environmentId } = this.#options.server.root.descriptor
-    for (const { backupId: each, location, result } of this.#stored()) {
+    for (const { backupId: each, historyId, location, result } of this.#stored()) {
       if (location !== 'target' || result === null) continue
       const path = segmentPath({ environmentId, historyId }, result.firstSegment)
       if ((await target.sizeOf(`${path}.json`)) !== null) continue
@@ -337,7 +355,7 @@ export class Backups {
 
   #stored(): StoredBackup[] {
     const { control } = this.#options.server.root
-    return control.read((reader) => listBackups(reader, findHistory(reader)!, BACKUPS_MAX))
+    return control.read((reader) => listBackups(reader, BACKUPS_MAX))
   }
 
   #placeOf({ backupId, location }: StoredBackup): BackupTarget {

@@ -12,7 +12,7 @@ import {
 import type { ControlTx } from '../../storage/control/database.ts'
 import { findHistory } from '../../storage/control/environment.ts'
 import { isRecipient } from '../../value/backups/recipients.ts'
-import type { BackupId, HistoryId, OperationId, RequestId } from '../../value/ids.ts'
+import type { BackupId, OperationId, RequestId } from '../../value/ids.ts'
 import { BACKUPS_MAX, type BackupField } from '../../wire/backups/backups.ts'
 import { type Applied, applyOnce, isApplied } from '../idempotency/idempotency-records.ts'
 import type { ChangePorts, RootPort } from '../ports.ts'
@@ -82,7 +82,7 @@ export function createBackup(
     },
     (tx) => {
       const historyId = findHistory(tx)!
-      forgetOldest(tx, historyId)
+      forgetOldest(tx)
       insertBackup(tx, {
         backupId,
         historyId,
@@ -99,9 +99,7 @@ export function createBackup(
 
 /** Returns the newest backups, the newest first. */
 export function listStoredBackups({ root }: RootPort): BackupField[] {
-  return root.control.read((reader) =>
-    listBackups(reader, findHistory(reader)!, BACKUPS_MAX).map(backupItem),
-  )
+  return root.control.read((reader) => listBackups(reader, BACKUPS_MAX).map(backupItem))
 }
 
 /** Throws PRODUCT_NOT_FOUND. */
@@ -176,8 +174,8 @@ function busy(): Fault {
 }
 
 /** Makes room for one more in the list. Its maker removes the files of those that it forgets. */
-function forgetOldest(tx: ControlTx, historyId: HistoryId): void {
-  const listed = listBackups(tx, historyId, BACKUPS_MAX)
+function forgetOldest(tx: ControlTx): void {
+  const listed = listBackups(tx, BACKUPS_MAX)
   for (const { backupId } of listed.slice(BACKUPS_MAX - 1)) deleteBackup(tx, backupId)
 }
 

@@ -6,6 +6,7 @@
 import type { DocumentStore } from '../../documents/store.ts'
 import { Fault } from '../../errors/fault.ts'
 import {
+  beginHistory,
   readDocumentsSequence,
   recordDocumentsSequence,
 } from '../../storage/control/environment.ts'
@@ -52,7 +53,8 @@ export class DocumentsWatermark {
 
   /**
    * Throws SERVER_DOCUMENTS_OLDER if the store ends before the record, unless exactly this loss is
-   * accepted. An accepted loss is audited, and the record is set back to the end of the store.
+   * accepted. An accepted loss is audited, the record is set back to the end of the store, and a
+   * new history of backups begins.
    */
   requireNewest(accepted: AcceptedLoss | null): void {
     const { log, store } = this.#options
@@ -89,6 +91,8 @@ export class DocumentsWatermark {
     const { system, root } = this.#options
     root.control.transaction((tx) => {
       recordDocumentsSequence(tx, sequence)
+      // Other commits get the sequences of the lost ones: backups must never mix the two.
+      beginHistory(tx, system.ids.make('hst'))
       appendAudit(tx, system, null, {
         operation: 'product.documents.accept_loss',
         subject: `${root.descriptor.environmentId}:${sequence}:${this.#recorded}`,

@@ -24,7 +24,7 @@ export async function openBackups({ settings, ...options }: OpenOptions): Promis
   return new Backups({
     ...options,
     recipients,
-    openContinuous: (onChange) => ({
+    openContinuous: (listeners) => ({
       target,
       backup: new ContinuousBackup({
         server,
@@ -33,7 +33,7 @@ export async function openBackups({ settings, ...options }: OpenOptions): Promis
         historyId: server.root.control.read(findHistory)!,
         baseIntervalMillis,
         retention: { days, bases },
-        onChange,
+        ...listeners,
       }),
     }),
   })

@@ -56,15 +56,9 @@ export function findBackup(reader: ControlReader, backupId: BackupId): StoredBac
   return row === null ? null : toBackup(row)
 }
 
-/** Returns the newest backups of a history, the newest first. */
-export function listBackups(
-  reader: ControlReader,
-  historyId: HistoryId,
-  limit: number,
-): StoredBackup[] {
-  return reader
-    .all<Row>(`${SELECT} where history_id = ? order by backup_id desc limit ?`, historyId, limit)
-    .map(toBackup)
+/** Returns the newest backups, the newest first. Those of earlier histories are kept too. */
+export function listBackups(reader: ControlReader, limit: number): StoredBackup[] {
+  return reader.all<Row>(`${SELECT} order by backup_id desc limit ?`, limit).map(toBackup)
 }
 
 /** Inserts a backup that runs. */
@@ -122,6 +116,11 @@ export function markBackupFailed(
 
 export function deleteBackup(tx: ControlTx, backupId: BackupId): void {
   tx.run('delete from backups where backup_id = ?', backupId)
+}
+
+/** Forgets all backups, of which a root that was restored from one of them has no files. */
+export function deleteAllBackups(tx: ControlTx): void {
+  tx.run('delete from backups')
 }
 
 function toBackup(row: Row): StoredBackup {
