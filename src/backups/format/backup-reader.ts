@@ -4,7 +4,7 @@
  */
 import { sha256Hex, sha256Stream } from '../../system/digests.ts'
 import type { BackupRecord, RecordOf, Sidecar } from '../../wire/files/backups.ts'
-import type { BackupTarget } from '../targets/targets.ts'
+import type { BackupFiles } from '../targets/targets.ts'
 import { AgeFailure, collect, type Opener } from './age-files.ts'
 import { documentLeaf } from './backup-writer.ts'
 import {
@@ -21,7 +21,7 @@ import { corrupt, formatBlobNames, openSegment, SEGMENT_BYTES_MAX } from './segm
 const SEALED_BYTES_MAX = SEGMENT_BYTES_MAX + 1024 * 1024
 
 export interface BackupSource {
-  readonly target: BackupTarget
+  readonly target: BackupFiles
   readonly opener: Opener
 }
 
@@ -56,7 +56,7 @@ export async function* readSegment(
   if (blobs !== null) await checkNames(target, `${path}.blobs`, blobs)
 }
 
-async function checkNames(target: BackupTarget, path: string, expected: string): Promise<void> {
+async function checkNames(target: BackupFiles, path: string, expected: string): Promise<void> {
   const isEqual =
     (await target.sizeOf(path)) === expected.length &&
     Buffer.from(await collect(target.read(path))).toString('latin1') === expected

@@ -5,7 +5,7 @@ import type { BackupId, EnvironmentId, HistoryId } from '../../value/ids.ts'
 import { isId } from '../../value/ids.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { formatSidecar, parseSidecar, type Sidecar } from '../../wire/files/backups.ts'
-import type { BackupTarget } from '../targets/targets.ts'
+import type { BackupFiles, BackupTarget } from '../targets/targets.ts'
 import { collect } from './age-files.ts'
 import { corrupt, type SealedSegment, segmentName } from './segments.ts'
 
@@ -72,7 +72,7 @@ export function segmentPath(address: HistoryAddress, number: number): string {
 
 /** Returns the numbers of the oldest and of the newest sidecar; null if there is none. */
 export async function segmentBounds(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
 ): Promise<{ readonly oldest: number; readonly newest: number } | null> {
   const names = await target.names(directoryOf(address))
@@ -84,7 +84,7 @@ export async function segmentBounds(
 
 /** Returns the number of the sidecar at this index of the first directory that has one. */
 async function firstSidecar(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   directories: readonly string[],
   index = 0,
@@ -99,7 +99,7 @@ async function firstSidecar(
 
 /** Returns the histories of an Environment, the oldest first. Raises UNAVAILABLE. */
 export async function listHistories(
-  target: BackupTarget,
+  target: BackupFiles,
   environmentId: EnvironmentId,
 ): Promise<HistoryId[]> {
   const names = await target.names(environmentId)
@@ -107,7 +107,7 @@ export async function listHistories(
 }
 
 /** Returns the Environments that have backups. Raises UNAVAILABLE. */
-export async function listEnvironments(target: BackupTarget): Promise<EnvironmentId[]> {
+export async function listEnvironments(target: BackupFiles): Promise<EnvironmentId[]> {
   const names = await target.names('')
   return names.filter((name): name is EnvironmentId => isId('env', name))
 }
@@ -127,7 +127,7 @@ export async function appendSegment(
 
 /** Returns the end of the chain of a history. Raises BACKUP_CORRUPT and UNAVAILABLE. */
 export async function findChainEnd(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
 ): Promise<ChainEnd> {
   const bounds = await segmentBounds(target, address)
@@ -147,7 +147,7 @@ function endOf(sidecar: Sidecar, digest: string): ChainEnd {
 
 /** Reads a sidecar, which must be the one of this place. Raises BACKUP_CORRUPT and UNAVAILABLE. */
 export async function readSidecar(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   number: number,
 ): Promise<{ readonly sidecar: Sidecar; readonly digest: string }> {
@@ -178,7 +178,7 @@ export async function readSidecar(
  * BACKUP_CORRUPT and UNAVAILABLE.
  */
 export async function* listBases(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
 ): AsyncGenerator<Sidecar> {
   const bounds = await segmentBounds(target, address)
@@ -196,7 +196,7 @@ export async function* listBases(
  * names it. 0 stands for no segment.
  */
 async function* followBases(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   newest: number,
 ): AsyncGenerator<Sidecar> {
@@ -213,7 +213,7 @@ async function* followBases(
  * BACKUP_CORRUPT and UNAVAILABLE.
  */
 export async function* readSidecars(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   { first, last }: { readonly first: number; readonly last: number },
 ): AsyncGenerator<Sidecar> {
@@ -238,7 +238,7 @@ export async function* readSidecars(
  * history. Checks that the chain has each of them. Raises BACKUP_CORRUPT and UNAVAILABLE.
  */
 export async function selectBackup(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   isWanted: (base: Sidecar) => boolean = () => true,
 ): Promise<SelectedBackup> {

@@ -7,7 +7,7 @@ import {
   type SelectedBackup,
   selectBackup,
 } from '../format/chain.ts'
-import type { BackupTarget } from '../targets/targets.ts'
+import type { BackupFiles } from '../targets/targets.ts'
 
 /** The state to restore: the newest one where both are null. At most one of them is not. */
 export interface RestoreGoal {
@@ -33,7 +33,7 @@ export interface SelectedRestore {
  * segments lead to the goal, BACKUP_CORRUPT and UNAVAILABLE.
  */
 export async function selectRestore(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   goal: RestoreGoal,
 ): Promise<SelectedRestore> {
@@ -80,7 +80,7 @@ function namingSegments(
 }
 
 async function selectBase(
-  target: BackupTarget,
+  target: BackupFiles,
   address: HistoryAddress,
   goal: RestoreGoal,
 ): Promise<SelectedBackup> {

@@ -3,7 +3,7 @@
 import { collect } from '../format/age-files.ts'
 import { blobPath, type HistoryAddress, segmentPath } from '../format/chain.ts'
 import { corrupt } from '../format/segments.ts'
-import type { BackupTarget } from '../targets/targets.ts'
+import type { BackupFiles } from '../targets/targets.ts'
 
 const BLOCK_BYTES = 512
 /** Bytes of a piece, unless a chunk of a file is longer. */
@@ -23,7 +23,7 @@ export interface ArchivedBackup extends HistoryAddress {
  * UNAVAILABLE, and BACKUP_CORRUPT for a file that is missing.
  */
 export async function* archiveOf(
-  target: BackupTarget,
+  target: BackupFiles,
   backup: ArchivedBackup,
 ): AsyncGenerator<Uint8Array> {
   let gathered: Uint8Array[] = []
@@ -40,7 +40,7 @@ export async function* archiveOf(
   yield Buffer.concat([...gathered, new Uint8Array(2 * BLOCK_BYTES)])
 }
 
-async function* blocksOf(target: BackupTarget, backup: ArchivedBackup): AsyncGenerator<Uint8Array> {
+async function* blocksOf(target: BackupFiles, backup: ArchivedBackup): AsyncGenerator<Uint8Array> {
   for await (const name of namesOf(target, backup)) {
     const size = await target.sizeOf(name)
     if (size === null) throw corrupt(name, 'it is missing')
@@ -57,7 +57,7 @@ async function* blocksOf(target: BackupTarget, backup: ArchivedBackup): AsyncGen
   }
 }
 
-async function* namesOf(target: BackupTarget, backup: ArchivedBackup): AsyncGenerator<string> {
+async function* namesOf(target: BackupFiles, backup: ArchivedBackup): AsyncGenerator<string> {
   const blobs = new Set<string>()
   for (let number = backup.firstSegment; number <= backup.lastSegment; number += 1) {
     const path = segmentPath(backup, number)

@@ -33,7 +33,7 @@ import type {
 } from '../increments/continuous-backup.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { makeDirectories } from '../targets/directory-files.ts'
-import type { BackupTarget } from '../targets/targets.ts'
+import type { BackupFiles, BackupTarget } from '../targets/targets.ts'
 import { guardedTarget } from './guarded-target.ts'
 
 /** Continuous backups, and the target that they go to. */
@@ -358,7 +358,7 @@ export class Backups {
     return control.read((reader) => listBackups(reader, BACKUPS_MAX))
   }
 
-  #placeOf({ backupId, location }: StoredBackup): BackupTarget {
+  #placeOf({ backupId, location }: StoredBackup): BackupFiles {
     if (location === 'root') return this.#targetOf(backupId)
     if (this.#continuous !== null) return this.#continuous.target
     throw new Fault('UNAVAILABLE', { detail: 'the settings name no target of backups' })

@@ -58,3 +58,8 @@ test('a tar file that was cut off or altered in a header is rejected', async () 
   writeFileSync(file, whole)
   await expect(TarTarget.open(file)).rejects.toMatchObject({ code: 'BACKUP_CORRUPT' })
 })
+
+test('a tar file of a backup has no way to change it', async () => {
+  const files = await TarTarget.open(packed('gnu', ['empty']))
+  for (const change of ['write', 'remove', 'removeDirectory']) expect(change in files).toBe(false)
+})

@@ -5,7 +5,7 @@
 import { open } from 'node:fs/promises'
 import { Fault } from '../../errors/fault.ts'
 import { absent } from './failures.ts'
-import type { BackupTarget } from './targets.ts'
+import type { BackupFiles } from './targets.ts'
 
 const BLOCK_BYTES = 512
 const READ_BYTES = 256 * 1024
@@ -21,7 +21,7 @@ interface Entry {
 
 type FileHandle = Awaited<ReturnType<typeof open>>
 
-export class TarTarget implements BackupTarget {
+export class TarTarget implements BackupFiles {
   readonly location: string
   readonly #entries: ReadonlyMap<string, Entry>
   /** The names directly inside of each directory. */
@@ -77,18 +77,6 @@ export class TarTarget implements BackupTarget {
     } finally {
       await handle.close()
     }
-  }
-
-  async write(): Promise<number> {
-    throw new Fault('UNAVAILABLE', { detail: 'a tar file of a backup is only read' })
-  }
-
-  async remove(): Promise<void> {
-    throw new Fault('UNAVAILABLE', { detail: 'a tar file of a backup is only read' })
-  }
-
-  async removeDirectory(): Promise<void> {
-    throw new Fault('UNAVAILABLE', { detail: 'a tar file of a backup is only read' })
   }
 }
 

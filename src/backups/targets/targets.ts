@@ -3,7 +3,8 @@
  * `env_…/hst_…/000000000001.age`, of which the part before the last `/` is a directory.
  */
 
-export interface BackupTarget {
+/** The files of backups as a restore reads them. */
+export interface BackupFiles {
   /** The path or the bucket, for messages. Holds no secret. */
   readonly location: string
 
@@ -15,7 +16,9 @@ export interface BackupTarget {
 
   /** Yields the bytes. Raises BACKUP_CORRUPT where there are none under the name. */
   read(name: string): AsyncIterable<Uint8Array>
+}
 
+export interface BackupTarget extends BackupFiles {
   /**
    * Resolves to their number once the bytes are durable. Replaces what was there. After a failure
    * there is what was there or nothing; after the end of this process or a lost connection a part

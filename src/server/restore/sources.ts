@@ -6,7 +6,7 @@ import { type HistoryAddress, listEnvironments, listHistories } from '../../back
 import { DirectoryTarget } from '../../backups/targets/directory.ts'
 import { S3Target } from '../../backups/targets/s3.ts'
 import { TarTarget } from '../../backups/targets/tar.ts'
-import type { BackupTarget } from '../../backups/targets/targets.ts'
+import type { BackupFiles } from '../../backups/targets/targets.ts'
 import { Fault } from '../../errors/fault.ts'
 import { readBackupS3 } from '../../settings/backups.ts'
 import { invalid, type ProcessEnvironment } from '../../settings/sources.ts'
@@ -25,7 +25,7 @@ const S3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/s
 export async function openTarget(
   from: string,
   environment: ProcessEnvironment,
-): Promise<BackupTarget> {
+): Promise<BackupFiles> {
   const [, bucket, prefix = ''] = S3.exec(from) ?? []
   if (bucket !== undefined) {
     const s3 = readBackupS3({ ...environment, SERVICE_BACKUP_S3_BUCKET: bucket })!
@@ -62,7 +62,7 @@ function readIdentity(file: string): string {
 
 /** Returns the history to restore. Throws RESTORE_POINT_NOT_FOUND and UNAVAILABLE. */
 export async function findHistory(
-  target: BackupTarget,
+  target: BackupFiles,
   chosen: { readonly environmentId: string | null; readonly historyId: string | null },
 ): Promise<HistoryAddress> {
   const environments = await listEnvironments(target)
