@@ -82,8 +82,10 @@ export interface BaseResult extends WrittenBackup {
 }
 
 /** Documents of one page, and about the UTF-16 units of their texts. */
-const PAGE_ROWS = 32
-const PAGE_TEXT_UNITS = 128 * 1024
+const PAGE_ROWS = 16
+const PAGE_TEXT_UNITS = 64 * 1024
+/** Rows of a step: calls wait for it. */
+const STEP_ROWS = 4
 const DAMAGED_MAX = 100
 
 /** Only one backup of a root runs at a time. Raises UNAVAILABLE. */
@@ -257,30 +259,31 @@ class Base {
     return { after, snapshot, rowsMax: PAGE_ROWS, textUnitsMax: PAGE_TEXT_UNITS }
   }
 
-  /** Yields the rows, a page of them in a step. */
+  /** Yields the rows, some of them in a step. A step ends when the caller has handled its rows. */
   async *#inSteps<T>(rows: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
     let read = 0
     let end = this.#parts.throttle.begin()
     for await (const row of rows) {
       yield row
       read += 1
-      if (read % PAGE_ROWS > 0) continue
+      if (read % STEP_ROWS > 0) continue
       await end()
       this.#requireRunning()
       end = this.#parts.throttle.begin()
     }
+    await end()
   }
 
-  /** Yields the rows of all pages. A step ends when the caller has handled its rows. */
+  /** Yields the rows of all pages. The read of each is a step. */
   async *#scanned<T>(scan: (after: string) => MaybePromise<ScanPage<T>>): AsyncGenerator<T> {
     for (let after: string | null = ''; after !== null; ) {
       this.#requireRunning()
       const from: string = after
       const end = this.#parts.throttle.begin()
       const page: ScanPage<T> = await scan(from)
-      yield* page.rows
-      after = page.after
       await end()
+      yield* this.#inSteps(page.rows)
+      after = page.after
     }
   }
 }

@@ -1,6 +1,6 @@
 /** Writes a backup as parts and a base, which are segments of bounded length. */
 import type { BackupId } from '../../value/ids.ts'
-import type { BackupRecord, Sidecar } from '../../wire/files/backups.ts'
+import type { BackupRecord, RecordOf, Sidecar } from '../../wire/files/backups.ts'
 import type { ChainWriter } from './chain-writer.ts'
 import { MerkleTree } from './merkle-tree.ts'
 import { SEGMENT_BYTES } from './segments.ts'
@@ -35,10 +35,9 @@ export class BackupWriter {
 
   /** Adds a record. Waits while a segment is written. Raises UNAVAILABLE. */
   async add(record: Exclude<BackupRecord, { t: 'end' }>): Promise<void> {
-    const line = `${JSON.stringify(record)}\n`
     this.#counts[record.t] = (this.#counts[record.t] ?? 0) + 1
-    if (record.t === 'document') this.#documents.add(documentLeaf(record))
-    await this.#append(line)
+    if (record.t === 'document') await this.#append(this.#documentLine(record))
+    else await this.#append(`${JSON.stringify(record)}\n`)
     if (record.t === 'blob' || record.t === 'artifact') this.#names.push(record.name)
   }
 
@@ -62,6 +61,14 @@ export class BackupWriter {
     await this.#append(`${JSON.stringify(end)}\n`)
     const base = await this.#write('base', this.#taken())
     return { base, counts }
+  }
+
+  /** Returns the JSON of the record. Its text, most of it, is quoted once for line and leaf. */
+  #documentLine({ t, id, createdAtMicros, sequence, text }: RecordOf<'document'>): string {
+    const quoted = JSON.stringify(text)
+    this.#documents.add(leafOf({ id, createdAtMicros, sequence }, quoted))
+    const fields = JSON.stringify({ t, id, createdAtMicros, sequence })
+    return `${fields.slice(0, -1)},"text":${quoted}}\n`
   }
 
   async #append(line: string): Promise<void> {
@@ -101,13 +108,19 @@ export class BackupWriter {
   }
 }
 
-/** The leaf of a document: a list in JSON, with the fields in this order. */
-export function documentLeaf(document: {
+interface LeafFields {
   readonly id: string
   readonly createdAtMicros: bigint | string
   readonly sequence: number
-  readonly text: string | null
-}): string {
-  const { id, createdAtMicros, sequence, text } = document
-  return JSON.stringify([id, String(createdAtMicros), sequence, text])
+}
+
+/** The leaf of a document: a list in JSON, with the fields in this order. */
+export function documentLeaf(document: LeafFields & { readonly text: string | null }): string {
+  return leafOf(document, JSON.stringify(document.text))
+}
+
+/** `text` is JSON. */
+function leafOf({ id, createdAtMicros, sequence }: LeafFields, text: string): string {
+  const fields = JSON.stringify([id, String(createdAtMicros), sequence])
+  return `${fields.slice(0, -1)},${text}]`
 }

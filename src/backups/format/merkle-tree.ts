@@ -4,12 +4,21 @@
  */
 import { sha256 } from '../../system/digests.ts'
 
-const LEAF = Uint8Array.of(0)
-const NODE = Uint8Array.of(1)
+const LEAF = '\0'
+const LEAF_BYTE = Uint8Array.of(0)
+const DIGEST_BYTES = 32
+/** A node: the byte 1 and two digests. One part for each digest costs a third of several. */
+const NODE = Buffer.alloc(1 + 2 * DIGEST_BYTES, 1)
 
 /** Returns the digest of a leaf. */
 export function leafDigest(leaf: Uint8Array | string): Buffer {
-  return sha256(LEAF, leaf)
+  return typeof leaf === 'string' ? sha256(LEAF + leaf) : sha256(LEAF_BYTE, leaf)
+}
+
+function nodeDigest(left: Uint8Array, right: Uint8Array): Buffer {
+  NODE.set(left, 1)
+  NODE.set(right, 1 + DIGEST_BYTES)
+  return sha256(NODE)
 }
 
 export class MerkleTree {
@@ -27,7 +36,7 @@ export class MerkleTree {
       const left = this.#roots.at(-1)
       if (left === undefined || left.leaves !== root.leaves) break
       this.#roots.pop()
-      root = { leaves: 2 * left.leaves, digest: sha256(NODE, left.digest, root.digest) }
+      root = { leaves: 2 * left.leaves, digest: nodeDigest(left.digest, root.digest) }
     }
     this.#roots.push(root)
   }
@@ -36,6 +45,6 @@ export class MerkleTree {
   root(): string {
     const digests = this.#roots.map(({ digest }) => digest)
     if (digests.length === 0) return sha256('').toString('hex')
-    return digests.reduceRight((right, left) => sha256(NODE, left, right)).toString('hex')
+    return digests.reduceRight((right, left) => nodeDigest(left, right)).toString('hex')
   }
 }

@@ -4,7 +4,7 @@
 import zlib from 'node:zlib'
 import { assert } from '../../errors/assert.ts'
 import { Fault } from '../../errors/fault.ts'
-import { sha256Hex } from '../../system/digests.ts'
+import { sha256Hex, sha256Stream } from '../../system/digests.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import {
   type BackupRecord,
@@ -62,8 +62,25 @@ export async function sealSegment(
   const plain = Buffer.concat([Buffer.from(`${header}\n`), lines])
   assert(plain.length <= SEGMENT_BYTES_MAX, 'a segment has bounded length')
   const compressed = await Bun.zstdCompress(plain, { level: ZSTD_LEVEL })
-  const file = await collect(sealer.seal([compressed]))
-  return { sidecar: { ...segment, sha256: sha256Hex(file), bytes: file.length }, file, blobs }
+  const { file, sha256 } = await sealed(sealer, compressed)
+  return { sidecar: { ...segment, sha256, bytes: file.length }, file, blobs }
+}
+
+/** The digest of a whole file would hold up calls for milliseconds. */
+async function sealed(
+  sealer: Sealer,
+  plain: Uint8Array,
+): Promise<{ readonly file: Bytes; readonly sha256: string }> {
+  const file = new Uint8Array(await sealer.sealedLength(plain.length))
+  const digest = sha256Stream()
+  let length = 0
+  for await (const chunk of sealer.seal([plain])) {
+    digest.update(chunk)
+    file.set(chunk, length)
+    length += chunk.length
+  }
+  assert(length === file.length, 'the length of an encrypted file depends on that of its content')
+  return { file, sha256: digest.digest().toString('hex') }
 }
 
 /**
