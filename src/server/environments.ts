@@ -162,7 +162,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   const { engine, files } = openFilesOf({ ...shared, ...storageOf(root), blobs }, (storage) =>
     createEngine({ ...ports, storage }),
   )
-  const backups = await backupsOf(options, { root, log, engine, store, files })
+  const backups = await backupsOf(options, { root, log, memory, engine, store, files })
   // Closed after the engine: the last increment has the last commits.
   closing.add(() => backups?.stop())
   closing.add(() => engine.close())
@@ -210,10 +210,11 @@ function backupsOf(
   {
     root,
     log,
+    memory,
     engine,
     store,
     files,
-  }: Pick<OpenEnvironment, 'log' | 'engine' | 'store' | 'files'> & {
+  }: Pick<OpenEnvironment, 'log' | 'memory' | 'engine' | 'store' | 'files'> & {
     readonly root: ProductRoot
   },
 ): Promise<Backups> | null {
@@ -234,6 +235,7 @@ function backupsOf(
     log,
     metrics,
     settings: backups,
+    memory,
     freeFloorBytes: storage?.freeFloorBytes ?? 0,
   })
 }

@@ -13,6 +13,7 @@ import { Fault } from '../../errors/fault.ts'
 import type { ControlChanges } from '../../storage/control/changes.ts'
 import { beginHistory } from '../../storage/control/environment.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
+import { BACKUP_BYTES_MAX } from '../../system/memory/memory-plan.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import {
@@ -53,8 +54,10 @@ export interface ContinuousBackupOptions
   readonly onChange?: (state: BackupState) => void
   /** Milliseconds between two increments. Tests that call `flush` make it long. */
   readonly flushMillis?: number
-  /** Bytes of the commits that no increment has yet. Tests shorten it. */
+  /** Bytes of the commits that no increment has yet. Beyond them a base replaces increments. */
   readonly bufferBytesMax?: number
+  /** Bytes of a catch-up. A base replaces a longer one. */
+  readonly catchUpBytesMax?: number
 }
 
 /** Commits that a backup has and the documents of its server lack. */
@@ -91,14 +94,6 @@ export interface BackupState {
 
 /** A commit can be restored a second after its reply. This leaves time to write the segment. */
 const FLUSH_MILLIS = 750
-/**
- * Commits that wait for the target of backups. Beyond it they are dropped, and a base replaces the
- * increments.
- * @limit Backups: bytes of the commits that wait for the target
- */
-export const BUFFER_BYTES_MAX = 16 * 1024 * 1024
-/** Bytes of a catch-up. A base replaces a longer one. */
-const CATCH_UP_BYTES_MAX = 16 * 1024 * 1024
 const RETRY_MILLIS_MIN = 1_000
 const RETRY_MILLIS_MAX = 30_000
 /** Time for the last increment of a server that stops. */
@@ -143,7 +138,7 @@ export class ContinuousBackup {
   #reported = ''
 
   constructor(options: ContinuousBackupOptions) {
-    const { server, bufferBytesMax = BUFFER_BYTES_MAX } = options
+    const { server, bufferBytesMax = BACKUP_BYTES_MAX } = options
     this.#target = new WatchedTarget(options.target)
     this.#options = { ...options, target: this.#target }
     this.#buffer = new CommitBuffer(bufferBytesMax, server.system)
@@ -392,7 +387,7 @@ export class ContinuousBackup {
         files,
         snapshot: sequence,
         fromMicros,
-        bytesMax: CATCH_UP_BYTES_MAX,
+        bytesMax: this.#options.catchUpBytesMax ?? BACKUP_BYTES_MAX,
         signal: this.#abort.signal,
       })
       if (found === null) return

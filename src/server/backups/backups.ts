@@ -5,16 +5,18 @@ import { DirectoryTarget } from '../../backups/targets/directory.ts'
 import type { BackupTarget } from '../../backups/targets/targets.ts'
 import type { BackupSettings, BackupTargetSettings } from '../../settings/backups.ts'
 import { findHistory } from '../../storage/control/environment.ts'
+import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { revealAddress } from '../blobs.ts'
 
 interface OpenOptions extends Pick<BackupsOptions, 'log' | 'metrics' | 'freeFloorBytes'> {
   readonly server: FollowedServer
   /** Null if backups are only made for the recipients of a request. */
   readonly settings: BackupSettings | null
+  readonly memory: Pick<MemoryPlan, 'backupBytes'>
 }
 
 /** Follows commits from now on if the settings name a target. Call it before the first call. */
-export async function openBackups({ settings, ...options }: OpenOptions): Promise<Backups> {
+export async function openBackups({ settings, memory, ...options }: OpenOptions): Promise<Backups> {
   const recipients = settings?.recipients ?? null
   if (settings === null || settings.target === null) return new Backups({ ...options, recipients })
   const { ContinuousBackup } = await import('../../backups/increments/continuous-backup.ts')
@@ -33,6 +35,8 @@ export async function openBackups({ settings, ...options }: OpenOptions): Promis
         historyId: server.root.control.read(findHistory)!,
         baseIntervalMillis,
         retention: { days, bases },
+        bufferBytesMax: memory.backupBytes,
+        catchUpBytesMax: memory.backupBytes,
         ...listeners,
       }),
     }),

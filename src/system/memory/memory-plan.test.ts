@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
+  BACKUP_BYTES_MAX,
   defaultPeerMib,
   defaultTargetMib,
   divideMemory,
@@ -25,6 +26,7 @@ function bytesOf(plan: MemoryPlan): number {
     2 * plan.encodedCharacters +
     2 * plan.projectedCharacters +
     2 * plan.writeLogCharacters +
+    2 * plan.backupBytes +
     plan.releaseBytes +
     (plan.pageCacheMib + plan.writerCacheMib) * MIB
   return BASE_BYTES + caches + plan.runners * (7 * plan.runnerCharacters + 16 * MIB)
@@ -52,6 +54,11 @@ describe('a memory plan', () => {
     }
     expect([one.runnersOfAll, four.runnersOfAll]).toEqual([12, 4])
     expect([one.actionRunnersOfAll, four.actionRunnersOfAll]).toEqual([6, 4])
+  })
+
+  test('a large target does not let more commits wait for the target of backups', () => {
+    const plan = divideMemory({ targetMib: 16_384, cpus: 8 })
+    expect(plan.backupBytes).toBe(BACKUP_BYTES_MAX)
   })
 
   test('each process has a runner of each Release, and room for another Release', () => {
@@ -83,6 +90,7 @@ describe('a memory plan', () => {
       ['documents as a Release sees them, where that differs', inMib('projectedCharacters')],
       ['documents that a runner process keeps', inMib('runnerCharacters')],
       ['keys of recent commits', inMib('writeLogCharacters')],
+      ['commits that no backup has yet', inMib('backupBytes')],
       ['code of Releases', inMib('releaseBytes')],
       ['pages of a document file that is read', plans.map((plan) => `${plan.pageCacheMib} MiB`)],
       ['pages of a document file to write', plans.map((plan) => `${plan.writerCacheMib} MiB`)],

@@ -12,6 +12,12 @@ export const PROCESS_TARGET_MIB_MIN = 128
 export const MEMORY_TARGET_MIB_DEFAULT = 1_024
 export const MEMORY_TARGET_MIB_MAX = 1_048_576
 
+/**
+ * More commits are dropped, and a base replaces their increments.
+ * @limit Backups: bytes of the commits that wait for the target, at most
+ */
+export const BACKUP_BYTES_MAX = 16 * MIB
+
 /** The plan of one process with an engine. */
 export interface MemoryPlan {
   /** Bytes that the process aims at, with its runners. */
@@ -34,6 +40,8 @@ export interface MemoryPlan {
   readonly runnerCharacters: number
   /** Characters of the keys of recent commits, which conflicts are found by. */
   readonly writeLogCharacters: number
+  /** Bytes of the commits that no backup has; as lines of an increment twice as many. */
+  readonly backupBytes: number
   /** Bytes of the code of Releases in memory. */
   readonly releaseBytes: number
   /** MiB of the page cache of the connection that reads a document file. */
@@ -85,6 +93,7 @@ export function divideMemory({ targetMib, cpus, processes = 1 }: PlanOptions): M
     projectedCharacters: share(128),
     runnerCharacters: share(256),
     writeLogCharacters: share(32),
+    backupBytes: Math.min(BACKUP_BYTES_MAX, share(64)),
     releaseBytes: share(32),
     pageCacheMib: Math.max(1, Math.floor(share(128) / MIB)),
     writerCacheMib: Math.max(1, Math.floor(share(64) / MIB)),
