@@ -53,6 +53,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_BACKUP_S3_BUCKET: 'svc-backups',
   SERVICE_BACKUP_S3_PREFIX: 'production/',
   SERVICE_BACKUP_PEPPER: 'include',
+  SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE: '/etc/svc/rehearsal.key',
   SERVICE_MEMORY_TARGET: '512',
   SERVICE_REQUEST_MEMORY_MIB: '256',
   SERVICE_RESPONSE_MEMORY_MIB: '256',

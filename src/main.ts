@@ -1,8 +1,10 @@
 /** Dispatches on the program's name and its first argument; a branch loads only its own code. */
+import { writeSync } from 'node:fs'
 import { basename } from 'node:path'
 import { TYPE_CHECK_ARGUMENT } from './dev/type-check/messages.ts'
 import { RUNNER_ARGUMENT, selfCommand } from './runner/command.ts'
 import { APPLICATION_PROCESS_ARGUMENT } from './server/application-processes/argument.ts'
+import { REHEARSAL_ARGUMENT } from './server/backups/rehearsal-request.ts'
 import { requireVerifiedPeers } from './system/peers.ts'
 import { TEST_HOST_ARGUMENT } from './test-kit/argument.ts'
 
@@ -13,6 +15,11 @@ async function main(name: string, args: readonly string[]): Promise<void> {
     runRunner(selfCommand(), rest)
   } else if (first === APPLICATION_PROCESS_ARGUMENT) {
     await applicationProcess()
+  } else if (first === REHEARSAL_ARGUMENT) {
+    process.umask(0o077)
+    const { runRehearsal } = await import('./server/backups/rehearsal-process.ts')
+    await runRehearsal(Bun.stdin.stream(), (line) => writeSync(1, line))
+    process.exit(0)
   } else if (first === TYPE_CHECK_ARGUMENT) {
     const { runTypeChecker } = await import('./dev/type-check/checker-process.ts')
     await runTypeChecker(rest[0]!)

@@ -1,5 +1,5 @@
 /** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
-import type { BackedUpPeppers } from '../backups/base/base-backup.ts'
+import type { BackedUpPeppers } from '../backups/base/base-records.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { APPLICATION_CODES } from '../http/errors.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'

@@ -1,6 +1,6 @@
 /** Opens the Product Environment of a server: root, documents, engine and rules. */
 
-import type { BackedUpPeppers } from '../backups/base/base-backup.ts'
+import type { BackedUpPeppers } from '../backups/base/base-records.ts'
 import type { Backups } from '../backups/service/backups.ts'
 import type { Database } from '../database/database.ts'
 import type { DocumentStore } from '../documents/store.ts'
@@ -185,10 +185,7 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
   engine.scheduler.start(schedulerHost(product))
   engine.migrations.start(schedulerHost(product))
   closing.add(() => backups?.close())
-  const keyUsage = new KeyUsage(log)
-  closing.add(() => keyUsage.stop())
-  const rejections = new RejectionLog(log)
-  closing.add(() => rejections.stop())
+  const { keyUsage, rejections } = openLoggers(log, closing)
   const releases = new ServingHealth({ ...product, log })
   const parts = { memory, product, engine, store, releases, files, objects, logs, addRecords }
   const containment = () => pool.statistics().containment
@@ -198,6 +195,14 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
 function outboundOf({ product }: EnvironmentSettings) {
   const networks = product?.actionNetworks ?? []
   return { allowedNetworks: networks.map(({ range }) => range) }
+}
+
+function openLoggers(log: Logger, closing: ShutdownStack) {
+  const keyUsage = new KeyUsage(log)
+  closing.add(() => keyUsage.stop())
+  const rejections = new RejectionLog(log)
+  closing.add(() => rejections.stop())
+  return { keyUsage, rejections }
 }
 
 function storageOf(root: ProductRoot) {

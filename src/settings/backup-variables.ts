@@ -92,4 +92,13 @@ export const BACKUP_VARIABLES = [
     description:
       'Exactly include: backups also have the peppers, without which restored sessions are void',
   },
+  {
+    name: 'SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE',
+    required: 'no',
+    secret: false,
+    file: false,
+    description:
+      'Absolute path of an identity of age with which the server restores its newest backup each ' +
+      'week to prove it: the server can then open its backups',
+  },
 ] as const

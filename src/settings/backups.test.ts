@@ -20,6 +20,7 @@ it('a directory and recipients make continuous backups with the defaults', () =>
     retentionDays: 30,
     retentionBases: 7,
     includesPepper: false,
+    rehearsalIdentityPath: null,
   })
 })
 
@@ -41,6 +42,15 @@ it('a bucket may have a prefix and its own keys', () => {
     includesPepper: true,
   })
   expect(JSON.stringify(backups)).not.toContain('canary-secret')
+})
+
+it('an identity of rehearsals is named by the path of its file', () => {
+  const backups = backupsOf({
+    SERVICE_BACKUP_RECIPIENTS: RECIPIENT,
+    SERVICE_BACKUP_DIRECTORY: '/mnt/backups',
+    SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE: '/etc//svc/rehearsal.key',
+  })
+  expect(backups).toMatchObject({ rehearsalIdentityPath: '/etc/svc/rehearsal.key' })
 })
 
 it('recipients alone leave backups to operators who ask for them', () => {

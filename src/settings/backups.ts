@@ -2,7 +2,7 @@
  * Settings of backups: who can open them, where they are kept, and for how long. Recipients alone
  * leave backups to operators who ask for one.
  */
-import { absolutePath, isRootPath } from '../system/files.ts'
+import { absolutePath, isReadableByOthers, isRootPath } from '../system/files.ts'
 import { isRecipient, RECIPIENTS_MAX } from '../value/backups/recipients.ts'
 import { invalid, type ProcessEnvironment, readPlain, wholeNumber } from './sources.ts'
 import { readS3, type S3Names, type S3Settings } from './storage.ts'
@@ -21,6 +21,8 @@ export interface BackupSettings {
   readonly retentionBases: number
   /** True if backups have the identity pepper, and `subjectPepper` of all providers. */
   readonly includesPepper: boolean
+  /** The file of an identity with which restores are rehearsed; null rehearses none. */
+  readonly rehearsalIdentityPath: string | null
 }
 
 export type BackupTargetSettings =
@@ -35,6 +37,7 @@ export type BackupTargetSettings =
 const RECIPIENTS = 'SERVICE_BACKUP_RECIPIENTS'
 const DIRECTORY = 'SERVICE_BACKUP_DIRECTORY'
 const PREFIX = 'SERVICE_BACKUP_S3_PREFIX'
+const REHEARSAL = 'SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE'
 const S3_NAMES: S3Names = {
   endpoint: 'SERVICE_BACKUP_S3_ENDPOINT',
   bucket: 'SERVICE_BACKUP_S3_BUCKET',
@@ -64,6 +67,7 @@ export function readBackups(
   const recipients = readRecipients(environment)
   const target = readTarget(environment, root, files)
   const includesPepper = readPepper(environment)
+  const rehearsalIdentityPath = readRehearsalIdentity(environment)
   const retention = {
     baseIntervalMillis: readInterval(environment),
     retentionDays: wholeNumber(environment, 'SERVICE_BACKUP_RETENTION_DAYS', DAYS),
@@ -74,9 +78,13 @@ export function readBackups(
     const name = target?.kind === 'directory' ? DIRECTORY : S3_NAMES.endpoint
     if (target !== null) throw invalid(name, rule)
     if (includesPepper) throw invalid('SERVICE_BACKUP_PEPPER', rule)
+    if (rehearsalIdentityPath !== null) throw invalid(REHEARSAL, rule)
     return null
   }
-  return { recipients, target, ...retention, includesPepper }
+  if (target === null && rehearsalIdentityPath !== null) {
+    throw invalid(REHEARSAL, `only together with ${DIRECTORY} or ${S3_NAMES.endpoint}`)
+  }
+  return { recipients, target, ...retention, includesPepper, rehearsalIdentityPath }
 }
 
 /** Returns a setting without a default that is set; null if none is. */
@@ -86,6 +94,7 @@ export function backupSettingIn(environment: ProcessEnvironment): string | null 
     DIRECTORY,
     PREFIX,
     'SERVICE_BACKUP_PEPPER',
+    REHEARSAL,
     S3_NAMES.endpoint,
     S3_NAMES.bucket,
     S3_NAMES.accessKeyId,
@@ -171,4 +180,14 @@ function readPepper(environment: ProcessEnvironment): boolean {
   const value = readPlain(environment, name)
   if (value !== null && value !== 'include') throw invalid(name, 'exactly include, or unset')
   return value !== null
+}
+
+function readRehearsalIdentity(environment: ProcessEnvironment): string | null {
+  const value = readPlain(environment, REHEARSAL)
+  if (value === null) return null
+  const path = absolutePath(value)
+  if (path === null) throw invalid(REHEARSAL, 'an absolute path')
+  // Who reads it opens every backup.
+  if (isReadableByOthers(path)) throw invalid(REHEARSAL, 'a file that not every user can read')
+  return path
 }

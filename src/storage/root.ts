@@ -51,6 +51,9 @@ export const LOGS_DIRECTORY = 'logs'
 export const FILES_S3_FILE = 'files.s3'
 /** The directory of backups that operators asked for, each in a directory of its own. */
 export const BACKUPS_DIRECTORY = 'backups'
+/** The end of the last rehearsal of a restore, and the directory that it restores into. */
+export const REHEARSAL_FILE = 'rehearsal.json'
+export const REHEARSAL_DIRECTORY = 'rehearsal'
 /** The directory of the peppers that a restore found in its backup. Servers do not read it. */
 export const PEPPERS_DIRECTORY = 'restored-peppers'
 export const RESTORED_PEPPER_FILE = `${PEPPERS_DIRECTORY}/identity-pepper`
@@ -76,6 +79,8 @@ const STATE_FILES = [
   LOGS_DIRECTORY,
   BACKUPS_DIRECTORY,
   ...withLogs(CONTROL_COPY_FILE),
+  REHEARSAL_FILE,
+  REHEARSAL_DIRECTORY,
   ARTIFACTS_DIRECTORY,
   ...withLogs(CONTROL_FILE),
 ]

@@ -1,5 +1,5 @@
 /** Liveness and readiness (contract/management.md, Authentication and session routes). */
-import { text } from './fields.ts'
+import { Micros, text } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
 export const Live = schema({ status: "'live'" })
@@ -22,6 +22,8 @@ export const Health = schema({
       /** Not a list of names: a client shows components that only a newer server has. */
       name: text(/^[a-z][a-z-]{0,31}$/, 'the name of a component'),
       status: HealthStatus,
+      /** The end of the last rehearsal of a restore, which `backups` alone has. */
+      'lastRehearsal?': schema({ outcome: "'passed' | 'failed'", atMicros: Micros } as const),
     },
     '[]',
   ],

@@ -2,11 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  type BackedUpPeppers,
-  type BaseResult,
-  makeBase,
-} from '../../src/backups/base/base-backup.ts'
+import { type BaseResult, makeBase } from '../../src/backups/base/base-backup.ts'
+import type { BackedUpPeppers } from '../../src/backups/base/base-records.ts'
 import { makeIdentity, Opener, recipientOf, Sealer } from '../../src/backups/format/age-files.ts'
 import { blobPath, type HistoryAddress } from '../../src/backups/format/chain.ts'
 import { ChainWriter } from '../../src/backups/format/chain-writer.ts'

@@ -14,6 +14,7 @@ const INTERVAL = 'SERVICE_BACKUP_BASE_INTERVAL'
 const DAYS = 'SERVICE_BACKUP_RETENTION_DAYS'
 const BASES = 'SERVICE_BACKUP_RETENTION_BASES'
 const PEPPERS = 'SERVICE_BACKUP_PEPPER'
+const REHEARSAL = 'SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE'
 
 export const RECIPIENT = 'age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj'
 const MISTYPED = 'age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwp'
@@ -77,6 +78,30 @@ export const BACKUPS = [
     rooted({ [DIRECTORY]: '/backups/canary' }),
   ],
   ['a bucket of backups needs recipients', INVALID, ENDPOINT, rooted(BACKUP_S3)],
+  [
+    'rehearsals need recipients',
+    INVALID,
+    REHEARSAL,
+    rooted({ [REHEARSAL]: '/canary/rehearsal.key' }),
+  ],
+  [
+    'rehearsals need a target',
+    INVALID,
+    REHEARSAL,
+    rooted({ [RECIPIENTS]: RECIPIENT, [REHEARSAL]: '/canary/rehearsal.key' }),
+  ],
+  [
+    'the path of an identity is absolute',
+    INVALID,
+    REHEARSAL,
+    kept({ [REHEARSAL]: 'canary/rehearsal.key' }),
+  ],
+  [
+    'an identity is not readable by every user',
+    INVALID,
+    REHEARSAL,
+    kept({ [REHEARSAL]: '/etc/passwd' }),
+  ],
   ['the pepper in backups needs recipients', INVALID, PEPPERS, rooted({ [PEPPERS]: 'include' })],
   ['the directory of backups is absolute', INVALID, DIRECTORY, kept({ [DIRECTORY]: 'canary' })],
   [

@@ -16,7 +16,6 @@ import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE, KEYRING_FILE, ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
-import type { Secret } from '../../value/secret.ts'
 import type { BackupRecord } from '../../wire/files/backups.ts'
 import { Sealer } from '../format/age-files.ts'
 import { BackupWriter, type WrittenBackup } from '../format/backup-writer.ts'
@@ -24,6 +23,7 @@ import { ChainWriter, type ChainWriterOptions } from '../format/chain-writer.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import {
   artifactsOfRow,
+  type BackedUpPeppers,
   bytesOfDocument,
   controlRecord,
   documentRecord,
@@ -47,13 +47,6 @@ export interface BackedUpServer {
   readonly identity: Database
   /** Null or absent leaves them out. */
   readonly peppers?: BackedUpPeppers | null
-}
-
-/** What the digests in the identity database are made with. */
-export interface BackedUpPeppers {
-  readonly identity: Secret
-  /** `subjectPepper` of each identity provider. */
-  readonly subjects: readonly { readonly providerId: string; readonly subjectPepper: Secret }[]
 }
 
 export interface BaseOptions {

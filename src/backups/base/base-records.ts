@@ -3,9 +3,9 @@ import type { DocumentVersion, OperationRecord, StoreSchema } from '../../docume
 import { assert } from '../../errors/assert.ts'
 import type { ControlRow, ControlValue } from '../../storage/control/copies.ts'
 import { FILE_DOCUMENTS, PART_DOCUMENTS } from '../../value/files/files.ts'
+import type { Secret } from '../../value/secret.ts'
 import { decodeStored } from '../../value/stored.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
-import type { BackedUpPeppers } from './base-backup.ts'
 
 export function documentRecord(version: DocumentVersion): RecordOf<'document'> {
   const { id, createdAtMicros, sequence, text } = version
@@ -21,6 +21,13 @@ export function operationRecord(record: OperationRecord): RecordOf<'operation'> 
     ...rest,
     createdAtMicros: String(createdAtMicros),
   }
+}
+
+/** Secrets that key the digests in the identity database. */
+export interface BackedUpPeppers {
+  readonly identity: Secret
+  /** `subjectPepper` of each identity provider. */
+  readonly subjects: readonly { readonly providerId: string; readonly subjectPepper: Secret }[]
 }
 
 /** Returns the fields of the record `environment` that the settings ask for. */

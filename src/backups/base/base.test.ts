@@ -28,7 +28,8 @@ import { Opener, recipientOf } from '../format/age-files.ts'
 import { readBase, readBlob, verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
-import { type BackedUpPeppers, type BackedUpServer, makeBase } from './base-backup.ts'
+import { type BackedUpServer, makeBase } from './base-backup.ts'
+import type { BackedUpPeppers } from './base-records.ts'
 
 const HISTORY = 'hst_00000000000000000000000001' as HistoryId
 const ADDRESS = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }

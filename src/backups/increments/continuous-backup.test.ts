@@ -20,7 +20,8 @@ import { Opener, recipientOf } from '../format/age-files.ts'
 import { verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, listBases, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
-import { ContinuousBackup, type ContinuousBackupOptions } from './continuous-backup.ts'
+import { ContinuousBackup } from './continuous-backup.ts'
+import type { ContinuousBackupOptions } from './continuous-options.ts'
 
 const HISTORY = 'hst_00000000000000000000000001' as HistoryId
 const ADDRESS = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }

@@ -5,8 +5,7 @@
 
 import { QueryFailure } from '../../database/errors.ts'
 import { IdentityChanges } from '../../database/identity/changed-rows.ts'
-import type { DocumentStore } from '../../documents/store.ts'
-import type { CommitFollower, DurableCommits } from '../../engine/commits/committer.ts'
+import type { CommitFollower } from '../../engine/commits/committer.ts'
 import { assert } from '../../errors/assert.ts'
 import type { Code } from '../../errors/codes.ts'
 import { Fault } from '../../errors/fault.ts'
@@ -14,83 +13,26 @@ import type { ControlChanges } from '../../storage/control/changes.ts'
 import { beginHistory } from '../../storage/control/environment.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
 import { BACKUP_BYTES_MAX } from '../../system/memory/memory-plan.ts'
-import type { BackupId, HistoryId } from '../../value/ids.ts'
+import type { BackupId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
-import {
-  type BackedUpServer,
-  type BaseOptions,
-  type BaseResult,
-  chainOptions,
-  makeBase,
-  storedBytes,
-} from '../base/base-backup.ts'
+import { type BaseResult, chainOptions, makeBase, storedBytes } from '../base/base-backup.ts'
 import type { StoredBytes } from '../base/stored-bytes.ts'
 import { type HistoryAddress, readSidecar } from '../format/chain.ts'
 import { ChainWriter } from '../format/chain-writer.ts'
 import { BlobNames } from './blob-names.ts'
 import { readCatchUp } from './catch-up.ts'
 import { CommitBuffer } from './commit-buffer.ts'
+import type {
+  BackupState,
+  BaseReason,
+  ContinuousBackupOptions,
+  LostCommits,
+} from './continuous-options.ts'
 import { ControlTooLong, IncrementWriter } from './increment-writer.ts'
 import { PendingFiles } from './pending-files.ts'
 import { Progress } from './progress.ts'
-import { type Retention, removeOldSegments } from './retention.ts'
+import { removeOldSegments } from './retention.ts'
 import { WatchedTarget } from './watched-target.ts'
-
-/** The parts of a running server that a continuous backup reads and follows. */
-export interface FollowedServer extends BackedUpServer {
-  readonly commits: Pick<DurableCommits, 'follow'>
-  readonly store: BackedUpServer['store'] & Pick<DocumentStore, 'onSchemaChange'>
-}
-
-export interface ContinuousBackupOptions
-  extends Pick<BaseOptions, 'target' | 'recipients' | 'historyId'> {
-  readonly server: FollowedServer
-  /** Time between two bases. */
-  readonly baseIntervalMillis: number
-  readonly retention: Retention
-  /** Called when the backup has commits that the documents lack, and a new history has begun. */
-  readonly onHistory?: (lost: LostCommits) => void
-  /** Called when `failure`, `isReachable` or `lastBase` of the state has changed. */
-  readonly onChange?: (state: BackupState) => void
-  /** Milliseconds between two increments. Tests that call `flush` make it long. */
-  readonly flushMillis?: number
-  /** Bytes of the commits that no increment has yet. Beyond them a base replaces increments. */
-  readonly bufferBytesMax?: number
-  /** Bytes of a catch-up. A base replaces a longer one. */
-  readonly catchUpBytesMax?: number
-}
-
-/** Commits that a backup has and the documents of its server lack. */
-export interface LostCommits {
-  /** The history that has them, which is not continued. */
-  readonly historyId: HistoryId
-  /** The newest sequence of that history. */
-  readonly backedUp: number
-  /** The newest sequence of the documents when the server started. */
-  readonly documents: number
-}
-
-/** The cause of a base. */
-export type BaseReason = 'start' | 'interval' | 'gap' | 'request'
-
-export interface BackupState {
-  /** The newest sequence that can be restored; null before the first base. */
-  readonly newestSequence: number | null
-  /** Everything that was committed up to this time can be restored. */
-  readonly newestAtMicros: bigint | null
-  /** Age of the oldest commit that cannot be restored yet; 0 if there is none. */
-  readonly behindMillis: number
-  readonly lastBase: Sidecar | null
-  /** Null if the newest attempts of all parts succeeded. */
-  readonly failure: Code | null
-  readonly isReachable: boolean
-  /** The cause of the newest base that was begun; null before the first one. */
-  readonly baseReason: BaseReason | null
-  /** Bytes written to the target since the start. */
-  readonly bytesWritten: number
-  /** Bytes of the commits that no increment has yet. */
-  readonly bufferedBytes: number
-}
 
 /** A commit can be restored a second after its reply. This leaves time to write the segment. */
 const FLUSH_MILLIS = 750

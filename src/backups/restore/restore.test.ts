@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -19,17 +19,10 @@ import {
 import { readIdentityRows } from '../../database/identity/all-rows.ts'
 import { IDENTITY_KEYS } from '../../database/identity/restored-rows.ts'
 import type { DocumentStore } from '../../documents/store.ts'
-import { insertBackup, listBackups } from '../../storage/control/backups.ts'
 import { findHistory, readDocumentsSequence } from '../../storage/control/environment.ts'
-import {
-  openProductRoot,
-  PEPPERS_DIRECTORY,
-  RESTORED_PEPPER_FILE,
-  RESTORED_SUBJECT_PEPPERS_FILE,
-} from '../../storage/root.ts'
+import { openProductRoot } from '../../storage/root.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { realSystem } from '../../system/system.ts'
-import { Secret } from '../../value/secret.ts'
 import type { BackupRecord } from '../../wire/files/backups.ts'
 
 const FILE = Buffer.from('bytes of a stored file')
@@ -290,21 +283,6 @@ describe('a restore', () => {
     expect(live).toEqual({ sessions: [], invitations: [], credentials: [], storageKeys: [] })
   })
 
-  test('the list of backups of a restored server is empty', async () => {
-    const { control } = server.parts.root
-    const backupId = realSystem().ids.make('bkp')
-    control.transaction((tx) => {
-      const row = { backupId, historyId: HISTORY, createdAtMicros: 1n }
-      insertBackup(tx, { ...row, reason: 'requested', location: 'root' })
-    })
-    await server.base()
-    const restored = await place('sqlite')
-    await restored.restore(server)
-    const root = await openProductRoot(restored.root, realSystem())
-    expect(root.control.read((reader) => listBackups(reader, 10))).toEqual([])
-    root.close()
-  })
-
   test('what works is listed, and is revoked only where that is asked for', async () => {
     await server.base()
     const sessions = [{ sessionId: SESSION, operatorId: OPERATOR, deviceName: 'laptop' }]
@@ -336,44 +314,6 @@ describe('a restore', () => {
     expect(audit).toEqual([
       { operation: 'installation.restore', subject: expect.stringMatching(/^hst_/) },
     ])
-  })
-
-  test('peppers of the backup are private files of the root, only where that is asked for', async () => {
-    for (const [pepper, byte] of [
-      ['identity', 1],
-      ['oidc-subject:people', 2],
-      ['oidc-subject:lost', 3],
-    ] as const) {
-      await server.parts.identity.rows(
-        `insert into service_platform_pepper_checks (pepper, check_digest, recorded_at_micros)
-         values ($1, $2, 1) on conflict (pepper) do update set check_digest = $2`,
-        [pepper, Buffer.alloc(32, byte)],
-      )
-    }
-    const subjects = [{ providerId: 'people', subjectPepper: new Secret('canary-subject') }]
-    await server.base({ identity: new Secret('canary-pepper'), subjects })
-    const restored = await place('sqlite')
-    const { peppers } = await restored.restore(server, { restoresPeppers: true })
-    expect(peppers.identity?.reveal()).toBe('canary-pepper')
-    expect(peppers.identityCheck).toEqual(Buffer.alloc(32, 1))
-    expect(peppers.subjects).toEqual(['people'])
-    expect(peppers.missingSubjects).toEqual(['lost'])
-    const file = join(restored.root, RESTORED_PEPPER_FILE)
-    expect(readFileSync(file, 'utf8')).toBe('canary-pepper')
-    const subjectsFile = join(restored.root, RESTORED_SUBJECT_PEPPERS_FILE)
-    expect(JSON.parse(readFileSync(subjectsFile, 'utf8'))).toEqual({ people: 'canary-subject' })
-    for (const path of [file, subjectsFile]) expect(statSync(path).mode & 0o777).toBe(0o600)
-    const without = await place('sqlite')
-    await without.restore(server)
-    expect(existsSync(join(without.root, PEPPERS_DIRECTORY))).toBe(false)
-  })
-
-  test('a backup without peppers restores none, and names what the server must be given', async () => {
-    await server.base()
-    const restored = await place('sqlite')
-    const { peppers } = await restored.restore(server, { restoresPeppers: true })
-    expect(peppers).toMatchObject({ identity: null, subjects: [] })
-    expect(existsSync(join(restored.root, PEPPERS_DIRECTORY))).toBe(false)
   })
 
   test('a catch-up is restored as a whole, and no state inside it', async () => {

@@ -44,8 +44,11 @@ export interface RestoreOptions {
   readonly address: HistoryAddress
   readonly goal: RestoreGoal
   readonly destination: Destination
-  /** Opens the store of the bytes of files, whose directory is in the root. */
-  openBlobs(): Promise<BlobStore>
+  /**
+   * Opens the store of the bytes of files, whose directory is in the root. Null verifies the bytes
+   * and stores none, for a rehearsal.
+   */
+  readonly openBlobs: (() => Promise<BlobStore>) | null
   readonly revokesCredentials: boolean
   /** True writes the peppers that the backup has into the root. */
   readonly restoresPeppers: boolean
@@ -117,7 +120,7 @@ function parsedEnvironment({ environment }: VerifiedBackup) {
 
 async function restoreBytes(options: RestoreOptions, { contents }: VerifiedBackup): Promise<void> {
   const { source, address, destination, onProgress } = options
-  const blobs = await options.openBlobs()
+  const blobs = await options.openBlobs?.()
   const artifacts = new ArtifactStore(join(destination.root, ARTIFACTS_DIRECTORY))
   await artifacts.open()
   let written = 0
@@ -125,7 +128,7 @@ async function restoreBytes(options: RestoreOptions, { contents }: VerifiedBacku
     const bytes = readBlob(source, address, recordOf(named))
     if (named.kind === 'artifact') {
       await artifacts.put(`sha256:${named.sha256}`, await collect(bytes))
-    } else {
+    } else if (blobs !== undefined) {
       await storeFile(blobs, named, bytes)
     }
     written += 1

@@ -25,12 +25,13 @@ import type { BackupId } from '../../value/ids.ts'
 import { BACKUPS_MAX } from '../../wire/backups/backups.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import type { BackedUpServer, BaseResult } from '../base/base-backup.ts'
+import type { ContinuousBackup } from '../increments/continuous-backup.ts'
 import type {
   BackupState,
-  ContinuousBackup,
   ContinuousBackupOptions,
   LostCommits,
-} from '../increments/continuous-backup.ts'
+} from '../increments/continuous-options.ts'
+import type { Rehearsals } from '../rehearsal/rehearsals.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { makeDirectories } from '../targets/directory-files.ts'
 import type { BackupFiles, BackupTarget } from '../targets/targets.ts'
@@ -40,6 +41,8 @@ import { guardedTarget } from './guarded-target.ts'
 export interface Continuous {
   readonly backup: ContinuousBackup
   readonly target: BackupTarget
+  /** Null without an identity that opens the backups. */
+  readonly rehearsals?: Rehearsals | null
 }
 
 export type ContinuousListeners = Required<Pick<ContinuousBackupOptions, 'onChange' | 'onHistory'>>
@@ -47,6 +50,8 @@ export type ContinuousListeners = Required<Pick<ContinuousBackupOptions, 'onChan
 export interface BackupsHealth {
   readonly name: 'backups'
   readonly status: 'healthy' | 'degraded'
+  /** The end of the last rehearsal of a restore; absent before the first one. */
+  readonly lastRehearsal?: { readonly outcome: 'passed' | 'failed'; readonly atMicros: string }
 }
 
 export interface BackupsOptions {
@@ -151,8 +156,14 @@ export class Backups {
     if (this.#continuous === null) return []
     const { isReachable, failure, newestSequence, behindMillis } = this.#continuous.backup.state()
     const isWhole = isReachable && failure === null && newestSequence !== null
-    const isHealthy = isWhole && behindMillis <= BEHIND_MILLIS_MAX
-    return [{ name: 'backups', status: isHealthy ? 'healthy' : 'degraded' }]
+    const last = this.#continuous.rehearsals?.last ?? null
+    const hasFailed = last !== null && last.failureCode !== null
+    const isHealthy = isWhole && behindMillis <= BEHIND_MILLIS_MAX && !hasFailed
+    const status = isHealthy ? 'healthy' : 'degraded'
+    if (last === null) return [{ name: 'backups', status }]
+    const outcome = hasFailed ? 'failed' : 'passed'
+    const lastRehearsal = { outcome, atMicros: last.finishedAtMicros } as const
+    return [{ name: 'backups', status, lastRehearsal }]
   }
 
   /** Writes the last increment. The server no longer commits. */
@@ -166,7 +177,8 @@ export class Backups {
     this.#stopping.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(late.resolve, CLOSE_MILLIS)
-    const ended = Promise.all([this.whenIdle(), this.#continuous?.backup.whenBaseEnds()])
+    const { backup, rehearsals } = this.#continuous ?? {}
+    const ended = Promise.all([this.whenIdle(), backup?.whenBaseEnds(), rehearsals?.stop()])
     await Promise.race([ended, late.promise])
     clearTimeout(timer)
   }

@@ -2,6 +2,7 @@
 import { readEnvironment } from '../../wire/operations/environments.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
 import { requestCommand } from '../request-commands.ts'
+import { timeText } from '../timestamps.ts'
 import { ARCHIVED, REMOTE } from './operations.ts'
 
 export const healthCommand = requestCommand({
@@ -29,6 +30,11 @@ export const healthCommand = requestCommand({
       ...(isArchived ? [ARCHIVED] : []),
       '',
       ...output.columns(components, { COMPONENT: 'name', STATUS: 'status' }),
+      ...components.flatMap(({ lastRehearsal: last }) =>
+        last === undefined
+          ? []
+          : ['', `Restore rehearsed ${timeText(last.atMicros)}: ${last.outcome}`],
+      ),
     ]
   },
 })

@@ -1,12 +1,18 @@
 /** Opens the backups of an Environment: those that operators ask for, and the continuous ones. */
-import type { FollowedServer } from '../../backups/increments/continuous-backup.ts'
+import { join } from 'node:path'
+import type { ContinuousBackup } from '../../backups/increments/continuous-backup.ts'
+import type { FollowedServer } from '../../backups/increments/continuous-options.ts'
+import { Rehearsals } from '../../backups/rehearsal/rehearsals.ts'
 import { Backups, type BackupsOptions } from '../../backups/service/backups.ts'
 import { DirectoryTarget } from '../../backups/targets/directory.ts'
 import type { BackupTarget } from '../../backups/targets/targets.ts'
 import type { BackupSettings, BackupTargetSettings } from '../../settings/backups.ts'
 import { findHistory } from '../../storage/control/environment.ts'
+import { REHEARSAL_DIRECTORY, REHEARSAL_FILE } from '../../storage/root.ts'
 import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { revealAddress } from '../blobs.ts'
+import { identitiesIn } from '../restore/sources.ts'
+import { rehearseInChild } from './rehearsal-child.ts'
 
 interface OpenOptions extends Pick<BackupsOptions, 'log' | 'metrics' | 'freeFloorBytes'> {
   readonly server: FollowedServer
@@ -23,12 +29,12 @@ export async function openBackups({ settings, memory, ...options }: OpenOptions)
   const target = await targetOf(settings.target)
   const { retentionDays: days, retentionBases: bases, baseIntervalMillis } = settings
   const { server } = options
+  const identities = readIdentities(settings.rehearsalIdentityPath)
   return new Backups({
     ...options,
     recipients,
-    openContinuous: (listeners) => ({
-      target,
-      backup: new ContinuousBackup({
+    openContinuous: (listeners) => {
+      const backup = new ContinuousBackup({
         server,
         target,
         recipients: settings.recipients,
@@ -38,8 +44,44 @@ export async function openBackups({ settings, memory, ...options }: OpenOptions)
         bufferBytesMax: memory.backupBytes,
         catchUpBytesMax: memory.backupBytes,
         ...listeners,
-      }),
-    }),
+      })
+      const rehearsing = { ...options, settings: settings.target!, identities, backup }
+      return { target, backup, rehearsals: identities === null ? null : openRehearsals(rehearsing) }
+    },
+  })
+}
+
+/** Reads the identity that the operator gave to the server. Throws SERVER_CONFIGURATION_INVALID. */
+function readIdentities(path: string | null): readonly string[] | null {
+  return path === null ? null : identitiesIn([path], 'SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE')
+}
+
+interface RehearsalOptions extends Pick<OpenOptions, 'log' | 'metrics' | 'server'> {
+  readonly settings: BackupTargetSettings
+  readonly identities: readonly string[] | null
+  readonly freeFloorBytes: number
+  readonly backup: Pick<ContinuousBackup, 'state'>
+}
+
+function openRehearsals(options: RehearsalOptions): Rehearsals {
+  const { server, log, metrics, settings, identities, freeFloorBytes, backup } = options
+  const { path, descriptor } = server.root
+  const target =
+    settings.kind === 'directory'
+      ? settings
+      : { ...settings, address: revealAddress(settings.s3), s3: undefined }
+  return new Rehearsals({
+    system: server.system,
+    log,
+    metrics,
+    path: join(path, REHEARSAL_FILE),
+    backedUpHistory: () => backup.state().lastBase?.historyId ?? null,
+    rehearse: (historyId, signal) => {
+      const address = { environmentId: descriptor.environmentId, historyId }
+      const directory = join(path, REHEARSAL_DIRECTORY)
+      const request = { target, address, identities: identities!, directory, freeFloorBytes }
+      return rehearseInChild(request, signal)
+    },
   })
 }
 

@@ -37,26 +37,40 @@ export async function openTarget(
   return statSync(path).isDirectory() ? new DirectoryTarget(path) : TarTarget.open(path)
 }
 
-/** Reads identities as `age-keygen` writes them. Throws SERVER_CONFIGURATION_INVALID. */
-export function openIdentities(files: readonly string[]): Opener {
-  const lines = files.flatMap((file) => readIdentity(file).split(/\r?\n/))
-  const identities = lines.filter((line) => line !== '' && !line.startsWith('#'))
+/** Opens identities as `age-keygen` writes them. Throws SERVER_CONFIGURATION_INVALID. */
+export function openIdentities(files: readonly string[], source = '--identity'): Opener {
+  return openerOf(linesOf(files, source), source)
+}
+
+/** Returns the identities that files have. Throws SERVER_CONFIGURATION_INVALID. */
+export function identitiesIn(files: readonly string[], source: string): readonly string[] {
+  const identities = linesOf(files, source)
+  openerOf(identities, source)
+  return identities
+}
+
+function linesOf(files: readonly string[], source: string): readonly string[] {
+  const lines = files.flatMap((file) => readIdentity(file, source).split(/\r?\n/))
+  return lines.filter((line) => line !== '' && !line.startsWith('#'))
+}
+
+function openerOf(identities: readonly string[], source: string): Opener {
   try {
     return new Opener(identities)
   } catch (error) {
     if (!(error instanceof AgeFailure)) throw error
-    throw invalid('--identity', `a file with ${error.message}`)
+    throw invalid(source, `a file with ${error.message}`)
   }
 }
 
-function readIdentity(file: string): string {
+function readIdentity(file: string, source: string): string {
   try {
     const bytes = readSecretFile(resolve(file), { bytesMax: IDENTITY_BYTES_MAX })
     return Buffer.from(bytes).toString('utf8')
   } catch (error) {
     if (!(error instanceof FileFailure)) throw error
     const { reason } = error
-    throw invalid('--identity', reason === 'too_large' ? 'a file of 64 KiB' : FILE_RULES[reason])
+    throw invalid(source, reason === 'too_large' ? 'a file of 64 KiB' : FILE_RULES[reason])
   }
 }
 

@@ -87,6 +87,8 @@ export const COUNTERS = {
 
   backupsCompleted: 'Whole backups that were completed',
   backupFailures: 'Whole backups that failed',
+  backupRehearsals: 'Backups that were restored in a rehearsal, and compared',
+  backupRehearsalFailures: 'Rehearsals of a restore that failed',
   backupBytes: 'Bytes that backups wrote, encrypted',
 
   logRecordsDropped: 'Log records that could not be written',
@@ -100,6 +102,7 @@ export const COUNTERS = {
 export const GAUGES = {
   backupBehindMicros: 'Age of the oldest commit that no backup has; 0 if there is none',
   backupSequence: 'Newest commit that can be restored from the target of backups',
+  backupRehearsalAgeMicros: 'Age of the newest rehearsal of a restore that passed',
   queryCacheEntries: 'Results in the query cache',
   queryCacheCharacters: 'Characters of cached keys and results, and bytes of their read sets',
   queryCacheHitPercent: 'Hit rate of the query cache since the start',
