@@ -18,6 +18,8 @@ interface BlobsOptions {
   readonly environmentId: string
   /** Null for the defaults. */
   readonly storage: StorageSettings | null
+  /** `FileBlobsOptions.isFilled`. The caller calls `syncAll`. */
+  readonly isFilled?: boolean
 }
 
 /**
@@ -26,10 +28,10 @@ interface BlobsOptions {
  */
 export async function openBlobs(options: BlobsOptions): Promise<BlobStore> {
   checkBlobs(options)
-  const { rootPath, environmentId } = options
+  const { rootPath, environmentId, isFilled = false } = options
   const { freeFloorBytes, s3 } = options.storage ?? { freeFloorBytes: 0, s3: null }
   const directory = join(rootPath, FILES_DIRECTORY)
-  if (s3 === null) return FileBlobs.open({ directory, freeFloorBytes })
+  if (s3 === null) return FileBlobs.open({ directory, freeFloorBytes, isFilled })
   const { bucket } = s3
   const address = revealAddress(s3)
   const stagingDirectory = join(directory, 'temporary')
@@ -63,7 +65,10 @@ export function revealAddress({ endpoint, bucket, region, ...keys }: S3Settings)
 }
 
 /** Throws SERVER_PRODUCT_ROOT_INVALID as `openBlobs` does, without opening the store. */
-export function checkBlobs({ rootPath, storage }: Omit<BlobsOptions, 'environmentId'>): void {
+export function checkBlobs({
+  rootPath,
+  storage,
+}: Pick<BlobsOptions, 'rootPath' | 'storage'>): void {
   const bucket = readBucket(rootPath)
   const s3 = storage?.s3 ?? null
   if (s3 === null && bucket !== null) {

@@ -63,10 +63,14 @@ async function checkNames(target: BackupFiles, path: string, expected: string): 
   if (!isEqual) throw corrupt(path, 'it has not the names of the blobs of the segment')
 }
 
-/** Yields the records of the base of a backup in their order, and checks counts and Merkle tree. */
+/**
+ * Yields the records of the base of a backup in their order, and checks counts and Merkle tree. The
+ * tree of a base `isVerified` was checked before: its segments have the digests of their sidecars.
+ */
 export async function* readBase(
   source: BackupSource,
   { base, segments }: SelectedBackup,
+  { isVerified = false } = {},
 ): AsyncGenerator<ReadRecord> {
   const documents = new MerkleTree()
   const ending = new Ending()
@@ -74,12 +78,13 @@ export async function* readBase(
     if (sidecar.backupId !== base.backupId) continue
     for await (const read of readSegment(source, sidecar)) {
       if (ending.take(read)) continue
-      if (read.record.t === 'document') documents.add(documentLeaf(read.record))
+      if (read.record.t === 'document' && !isVerified) documents.add(documentLeaf(read.record))
       yield read
     }
   }
   const { merkle, segment } = ending.check()
-  if (documents.root() !== merkle) throw corrupt(segment, 'the documents have another digest')
+  if (!isVerified && documents.root() !== merkle)
+    throw corrupt(segment, 'the documents have another digest')
 }
 
 /**
@@ -165,26 +170,50 @@ class CommitCheck {
  * have another length or digest, so their reader keeps none of them before it has them all.
  */
 export async function* readBlob(
+  source: BackupSource,
+  address: HistoryAddress,
+  record: RecordOf<'blob' | 'artifact'>,
+): AsyncGenerator<Uint8Array> {
+  const digest = sha256Stream()
+  let size = 0
+  for await (const chunk of openBlob(source, address, record)) {
+    digest.update(chunk)
+    size += chunk.length
+    yield chunk
+  }
+  checkBlob(address, record, { sha256: digest.digest().toString('hex'), size })
+}
+
+/**
+ * Yields the bytes under the name of a record, one chunk more than it says at most. Raises
+ * BACKUP_CORRUPT. The caller computes their digest and calls `checkBlob`.
+ */
+export async function* openBlob(
   { target, opener }: BackupSource,
   address: HistoryAddress,
-  { sha256, bytes, name }: RecordOf<'blob' | 'artifact'>,
+  { bytes, name }: RecordOf<'blob' | 'artifact'>,
 ): AsyncGenerator<Uint8Array> {
   const path = blobPath(address, name)
-  const digest = sha256Stream()
   let length = 0
   try {
     for await (const chunk of opener.open(target.read(path))) {
-      digest.update(chunk)
+      yield chunk
       length += chunk.length
       if (length > bytes) break
-      yield chunk
     }
   } catch (error) {
     throw error instanceof AgeFailure ? corrupt(path, error.message, error) : error
   }
-  if (length !== bytes || digest.digest().toString('hex') !== sha256) {
-    throw corrupt(path, 'its content is not the one that was stored')
-  }
+}
+
+/** Throws BACKUP_CORRUPT where bytes that were read are not those of the record. */
+export function checkBlob(
+  address: HistoryAddress,
+  { sha256, bytes, name }: RecordOf<'blob' | 'artifact'>,
+  found: { readonly sha256: string; readonly size: number },
+): void {
+  if (found.size === bytes && found.sha256 === sha256) return
+  throw corrupt(blobPath(address, name), 'its content is not the one that was stored')
 }
 
 export interface VerifiedBackup {

@@ -84,32 +84,38 @@ async function sealed(
 }
 
 /**
- * Returns the records of a segment. Raises BACKUP_CORRUPT, with `name` in its detail, where the
- * file, its header or a record is not what the sidecar says.
+ * Returns the records of a segment, each parsed when it is taken: all of them would be a multiple
+ * of the segment in memory. Raises BACKUP_CORRUPT, with `name` in its detail, where the file, its
+ * header or a record is not what the sidecar says.
  */
 export async function openSegment(
   opener: Opener,
   { name, sidecar, file }: { name: string; sidecar: Sidecar; file: Uint8Array },
-): Promise<BackupRecord[]> {
+): Promise<Iterable<BackupRecord>> {
   if (file.length !== sidecar.bytes || sha256Hex(file) !== sidecar.sha256) {
     throw corrupt(name, 'it is not the file that its sidecar names')
   }
   const plain = await decompressed(name, await opened(name, opener.open([file])))
   const text = plain.toString('utf8')
-  const lines = text.split('\n')
-  if (lines.pop() !== '') throw corrupt(name, 'its last line has no end')
-  if (lines[0] !== formatHeader(headerOf(sidecar))) {
-    throw corrupt(name, 'its first line and its sidecar differ')
-  }
-  return lines.slice(1).map((line, i) => {
+  if (!text.endsWith('\n')) throw corrupt(name, 'its last line has no end')
+  const header = `${formatHeader(headerOf(sidecar))}\n`
+  if (!text.startsWith(header)) throw corrupt(name, 'its first line and its sidecar differ')
+  return parsedLines(name, text, header.length)
+}
+
+function* parsedLines(name: string, text: string, start: number): Generator<BackupRecord> {
+  let number = 2
+  for (let at = start; at < text.length; number++) {
+    const end = text.indexOf('\n', at)
     try {
-      return parseRecord(line)
+      yield parseRecord(text.slice(at, end))
     } catch (error) {
       const isForm = error instanceof ValidationError
       if (!isForm && !(error instanceof SyntaxError)) throw error
-      throw corrupt(name, `line ${i + 2}: ${isForm ? error.message : 'JSON'}`)
+      throw corrupt(name, `line ${number}: ${isForm ? error.message : 'JSON'}`)
     }
-  })
+    at = end + 1
+  }
 }
 
 /** Returns all plain bytes of an encrypted file. Raises BACKUP_CORRUPT. */

@@ -12,7 +12,7 @@ import {
 import { writeFileAtomic } from '../../system/files.ts'
 import { Secret } from '../../value/secret.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
-import type { VerifiedBackup } from './verified-backup.ts'
+import type { VerifiedSegments } from './verified-backup.ts'
 
 export interface RestoredPeppers {
   /** The pepper of the identity database; null if the backup does not have it. */
@@ -28,7 +28,7 @@ export interface RestoredPeppers {
 /** The check of a subject pepper has the ID of its provider after this. */
 const SUBJECT_CHECK = 'oidc-subject:'
 
-export function peppersOf({ environment, contents }: VerifiedBackup): RestoredPeppers {
+export function peppersOf({ environment, contents }: VerifiedSegments): RestoredPeppers {
   const { pepper, subjectPeppers = {} } = environment
   const subjects = Object.keys(subjectPeppers).sort()
   const missingSubjects: string[] = []

@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { identityVersion, writeIdentityRows } from '../../database/identity/restored-rows.ts'
 import { ArtifactStore } from '../../storage/artifacts.ts'
-import type { BlobStore } from '../../storage/blobs/blobs.ts'
+import type { FilledBlobs } from '../../storage/blobs/blobs.ts'
 import { deleteAllBackups } from '../../storage/control/backups.ts'
 import { beginHistory, recordDocumentsSequence } from '../../storage/control/environment.ts'
 import type { NamedBytes } from '../../storage/restores/backup-contents.ts'
@@ -22,7 +22,7 @@ import { DESCRIPTOR_FILE, KEYRING_FILE } from '../../value/product-root.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { parseKeyring, parseRootDescriptor } from '../../wire/files/product-root.ts'
 import { collect } from '../format/age-files.ts'
-import { type BackupSource, readBlob } from '../format/backup-reader.ts'
+import { type BackupSource, checkBlob, openBlob, readBlob } from '../format/backup-reader.ts'
 import type { HistoryAddress } from '../format/chain.ts'
 import { corrupt } from '../format/segments.ts'
 import {
@@ -35,9 +35,15 @@ import {
 import { type RestoreGoal, selectRestore } from './goals.ts'
 import { type LiveCredentials, settleCredentials } from './live-credentials.ts'
 import { peppersOf, type RestoredPeppers, writePeppers } from './peppers.ts'
-import { restoreDocuments } from './restored-documents.ts'
+import { type RestoredDocuments, restoreDocuments } from './restored-documents.ts'
 import { UndoStack } from './undo-stack.ts'
-import { eachOf, type Progress, type VerifiedBackup, verifyRestore } from './verified-backup.ts'
+import {
+  eachOf,
+  type Progress,
+  type VerifiedSegments,
+  verifyRestore,
+  verifySegments,
+} from './verified-backup.ts'
 
 export interface RestoreOptions {
   readonly source: BackupSource
@@ -48,7 +54,12 @@ export interface RestoreOptions {
    * Opens the store of the bytes of files, whose directory is in the root. Null verifies the bytes
    * and stores none, for a rehearsal.
    */
-  readonly openBlobs: (() => Promise<BlobStore>) | null
+  readonly openBlobs: (() => Promise<FilledBlobs>) | null
+  /**
+   * True for a store that keeps all bytes in the root, which a restore that fails removes. Then
+   * they are verified while they are written, and read once.
+   */
+  readonly hasBlobsInRoot?: boolean
   readonly revokesCredentials: boolean
   /** True writes the peppers that the backup has into the root. */
   readonly restoresPeppers: boolean
@@ -71,31 +82,34 @@ export interface RestoreResult {
   readonly peppers: RestoredPeppers
 }
 
-/** Files that are written at the same time. */
-const FILES_AT_ONCE = 4
+/** Files that are written at the same time. Each waits for the disk. */
+const FILES_AT_ONCE = 8
 
 /**
  * Raises RESTORE_NOT_EMPTY, RESTORE_POINT_NOT_FOUND, BACKUP_CORRUPT, BACKUP_VERSION_UNKNOWN,
  * UNAVAILABLE, and the faults of a root and of databases that cannot be used.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreResult> {
-  const { source, address, goal, destination, onProgress } = options
+  const { source, address, goal, destination, onProgress, hasBlobsInRoot = false } = options
   await requireEmpty(destination)
   const selected = await selectRestore(source.target, address, goal)
-  const verified = await verifyRestore(source, selected, onProgress)
+  const readsOnce = hasBlobsInRoot || options.openBlobs === null
+  const verify = readsOnce ? verifySegments : verifyRestore
+  const verified = await verify(source, selected, onProgress)
   const undo = new UndoStack()
   try {
     const { environmentId } = parsedEnvironment(verified)
     prepareRoot(destination, undo)
     const documents = documentsDestination(destination, environmentId, undo)
-    const restored = await restoreDocuments({
-      source,
-      selected,
-      verified,
-      destination: documents,
-      ...(onProgress && { onProgress }),
-    })
-    await restoreBytes(options, verified)
+    const restored = await restoreContents(options, verified, () =>
+      restoreDocuments({
+        source,
+        selected,
+        verified,
+        destination: documents,
+        ...(onProgress && { onProgress }),
+      }),
+    )
     restoreControl(destination, verified)
     await restoreIdentity(destination, verified, undo)
     const peppers = peppersOf(verified)
@@ -108,7 +122,34 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRes
   }
 }
 
-function parsedEnvironment({ environment }: VerifiedBackup) {
+interface RestoredBytes {
+  readonly files: number
+  readonly fileBytes: number
+}
+
+/** Restores bytes and documents. A database outside of the root is written after all bytes. */
+async function restoreContents(
+  options: RestoreOptions,
+  verified: VerifiedSegments,
+  documents: () => Promise<RestoredDocuments>,
+): Promise<RestoredDocuments & RestoredBytes> {
+  const blobs = (await options.openBlobs?.()) ?? null
+  if (options.destination.documents !== null) {
+    const bytes = await restoreBytes(options, verified, blobs)
+    await blobs?.syncAll?.()
+    return { ...bytes, ...(await documents()) }
+  }
+  // Bytes wait for the disk and for the threads that decrypt them, documents for this thread.
+  const both = [restoreBytes(options, verified, blobs), documents()] as const
+  // Nothing is removed while the other one still writes.
+  await Promise.allSettled(both)
+  const [bytes, restored] = await Promise.all(both)
+  // The threads that decrypt wait for the disk then.
+  await blobs?.syncAll?.()
+  return { ...bytes, ...restored }
+}
+
+function parsedEnvironment({ environment }: VerifiedSegments) {
   try {
     parseKeyring(Buffer.from(environment.keyring))
     return parseRootDescriptor(Buffer.from(environment.descriptor))
@@ -118,33 +159,44 @@ function parsedEnvironment({ environment }: VerifiedBackup) {
   }
 }
 
-async function restoreBytes(options: RestoreOptions, { contents }: VerifiedBackup): Promise<void> {
+/** Verifies the bytes that it writes. */
+async function restoreBytes(
+  options: RestoreOptions,
+  { contents }: VerifiedSegments,
+  blobs: FilledBlobs | null,
+): Promise<RestoredBytes> {
   const { source, address, destination, onProgress } = options
-  const blobs = await options.openBlobs?.()
   const artifacts = new ArtifactStore(join(destination.root, ARTIFACTS_DIRECTORY))
   await artifacts.open()
-  let written = 0
+  let files = 0
+  let fileBytes = 0
   await eachOf(contents.namedBytes(), FILES_AT_ONCE, async (named) => {
-    const bytes = readBlob(source, address, recordOf(named))
     if (named.kind === 'artifact') {
-      await artifacts.put(`sha256:${named.sha256}`, await collect(bytes))
-    } else if (blobs !== undefined) {
-      await storeFile(blobs, named, bytes)
+      const bytes = await collect(readBlob(source, address, recordOf(named)))
+      await artifacts.put(`sha256:${named.sha256}`, bytes)
+    } else if (blobs === null) {
+      for await (const _ of readBlob(source, address, recordOf(named)));
+    } else {
+      await restoreFile(options, blobs, named)
     }
-    written += 1
-    onProgress?.('written files', written)
+    files += 1
+    fileBytes += named.bytes
+    onProgress?.('written files', files)
   })
+  return { files, fileBytes }
 }
 
-async function storeFile(
-  blobs: BlobStore,
-  { bytes: size }: NamedBytes,
-  bytes: AsyncIterable<Uint8Array>,
+/** The store computes the digest of what it writes. */
+async function restoreFile(
+  { source, address }: RestoreOptions,
+  blobs: FilledBlobs,
+  named: NamedBytes,
 ): Promise<void> {
-  const staged = await blobs.stage(size)
+  const record = recordOf(named)
+  const staged = await blobs.stage(named.bytes)
   try {
-    for await (const chunk of bytes) await staged.write(chunk)
-    await staged.finish()
+    for await (const chunk of openBlob(source, address, record)) await staged.write(chunk)
+    checkBlob(address, record, await staged.finish())
     await staged.commit()
   } finally {
     await staged.discard()
@@ -155,7 +207,10 @@ function recordOf({ kind, ...named }: NamedBytes) {
   return { t: kind, ...named }
 }
 
-function restoreControl({ root, system }: Destination, { contents, environment }: VerifiedBackup) {
+function restoreControl(
+  { root, system }: Destination,
+  { contents, environment }: VerifiedSegments,
+) {
   const migrations = [...contents.rows('control', CONTROL_MIGRATIONS)]
   const { version } = controlSchema(migrations)
   const path = join(root, CONTROL_FILE)
@@ -165,7 +220,7 @@ function restoreControl({ root, system }: Destination, { contents, environment }
 
 async function restoreIdentity(
   destination: Destination,
-  { contents }: VerifiedBackup,
+  { contents }: VerifiedSegments,
   undo: UndoStack,
 ): Promise<void> {
   const { identity: database, system } = destination
@@ -179,7 +234,7 @@ async function restoreIdentity(
 /** Makes the root usable: opens it as a server does, and begins its history. */
 async function finish(
   { destination, revokesCredentials }: RestoreOptions,
-  { environment, sequence, atMicros, segments, blobs, blobBytes }: VerifiedBackup,
+  { environment, sequence, atMicros, segments }: VerifiedSegments,
 ) {
   const { root: path, system, identity } = destination
   writeFileAtomic(join(path, DESCRIPTOR_FILE), environment.descriptor, { mode: 0o644 })
@@ -199,8 +254,7 @@ async function finish(
       historyId,
       isRevoked: revokesCredentials,
     })
-    const files = { files: blobs, fileBytes: blobBytes }
-    return { sequence, atMicros, historyId, segments, ...files, live }
+    return { sequence, atMicros, historyId, segments, live }
   } finally {
     root.close()
   }

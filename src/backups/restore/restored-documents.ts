@@ -8,6 +8,7 @@ import type {
 } from '../../documents/store.ts'
 import type { LoadedState, StoreLoader } from '../../documents/store-loader.ts'
 import { Fault } from '../../errors/fault.ts'
+import { nextTurn } from '../../system/event-loop.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
 import { type BackupSource, readBase } from '../format/backup-reader.ts'
 import { documentLeaf } from '../format/backup-writer.ts'
@@ -15,7 +16,7 @@ import { leafDigest, MerkleTree } from '../format/merkle-tree.ts'
 import { ExpectedDocuments } from './expected-documents.ts'
 import type { SelectedRestore } from './goals.ts'
 import { readChanges } from './increments.ts'
-import type { Progress, VerifiedBackup } from './verified-backup.ts'
+import type { Progress, VerifiedSegments } from './verified-backup.ts'
 
 /** The place that documents are restored to. */
 export interface DocumentsDestination {
@@ -38,7 +39,7 @@ const SCAN = { rowsMax: 1_000, textUnitsMax: 1024 * 1024 }
 export interface DocumentsRestore {
   readonly source: BackupSource
   readonly selected: SelectedRestore
-  readonly verified: VerifiedBackup
+  readonly verified: VerifiedSegments
   readonly destination: DocumentsDestination
   readonly onProgress?: Progress
 }
@@ -49,13 +50,8 @@ export async function restoreDocuments(restore: DocumentsRestore): Promise<Resto
   const store = await restore.destination.open()
   try {
     await applyIncrements(restore, store)
-    const indexes = await store.ensureIndexes(restore.verified.indexes)
-    let built = 0
-    for (const { id } of indexes) {
-      await store.buildIndex(id)
-      restore.onProgress?.('indexes', ++built)
-    }
-    const restored = await digestOf(store)
+    // The stores build indexes on other threads than this one, which computes the digest.
+    const [restored] = await Promise.all([digestOf(store), buildIndexes(restore, store)])
     if (restored.merkle === expected.merkle && restored.documents === expected.documents) {
       return restored
     }
@@ -83,7 +79,7 @@ async function loadBase(restore: DocumentsRestore): Promise<RestoredDocuments> {
   })
   const operations = new Batches<OperationRecord>(async (batch) => loader.addOperations(batch))
   try {
-    for await (const { record } of readBase(source, selected.backup)) {
+    for await (const { record } of readBase(source, selected.backup, { isVerified: true })) {
       if (record.t === 'document') {
         const document = documentOf(record)
         expected.add(checkedCompactId(record.id), leafDigest(documentLeaf(record)))
@@ -99,6 +95,17 @@ async function loadBase(restore: DocumentsRestore): Promise<RestoredDocuments> {
     await loader.close()
   }
   return expected.finish()
+}
+
+async function buildIndexes(
+  { verified, onProgress }: DocumentsRestore,
+  store: DocumentStore,
+): Promise<void> {
+  let built = 0
+  for (const { id } of await store.ensureIndexes(verified.indexes)) {
+    await store.buildIndex(id)
+    onProgress?.('indexes', ++built)
+  }
 }
 
 async function applyIncrements(
@@ -146,6 +153,7 @@ async function digestOf(store: DocumentStore): Promise<RestoredDocuments> {
     for (const version of page.rows) tree.add(documentLeaf(version))
     documents += page.rows.length
     after = page.after
+    await nextTurn()
   }
   return { documents, merkle: tree.root() }
 }

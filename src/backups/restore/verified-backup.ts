@@ -52,6 +52,24 @@ export async function verifyRestore(
   selected: SelectedRestore,
   onProgress: Progress = () => undefined,
 ): Promise<VerifiedBackup> {
+  const segments = await verifySegments(source, selected, onProgress)
+  try {
+    return { ...segments, ...(await verifyBlobs(source, selected, segments.contents, onProgress)) }
+  } catch (error) {
+    segments.contents.close()
+    throw error
+  }
+}
+
+/** The content of a backup before the bytes of its files and artifacts are read. */
+export type VerifiedSegments = Omit<VerifiedBackup, 'blobs' | 'blobBytes'>
+
+/** The caller closes the contents. Raises the faults of `verifyRestore`. */
+export async function verifySegments(
+  source: BackupSource,
+  selected: SelectedRestore,
+  onProgress: Progress = () => undefined,
+): Promise<VerifiedSegments> {
   const contents = new BackupContents()
   try {
     const reading = new Reading(contents)
@@ -82,9 +100,8 @@ export async function verifyRestore(
         reading.addNames(record)
       }
     }
-    const bytes = await verifyBlobs(source, selected, contents, onProgress)
     const read = reading.finish()
-    return { sequence, atMicros, ...read, contents, segments: segments.size, ...bytes }
+    return { sequence, atMicros, ...read, contents, segments: segments.size }
   } catch (error) {
     contents.close()
     throw error
@@ -129,7 +146,10 @@ export async function eachOf<T>(
       }
     }
   }
-  await Promise.all(Array.from({ length: limit }, worker))
+  const workers = Array.from({ length: limit }, worker)
+  // What the others still write would appear after the caller has removed everything.
+  await Promise.allSettled(workers)
+  await Promise.all(workers)
 }
 
 /** Collects the content of the records, which come in the order of the segments. */

@@ -32,6 +32,7 @@ export async function run(
   const address = await findHistory(target, parsed)
   const databases = readRestoreDatabases(environment, parsed)
   const storage = readStorage(environment)
+  const { environmentId } = address
   const root = resolve(parsed.root)
   const system = realSystem()
   const identity = new Database({ url: databases.identity.url, connectionsMax: 2 })
@@ -41,7 +42,8 @@ export async function run(
       address,
       goal: { sequence: parsed.sequence, atMicros: parsed.atMicros },
       destination: { root, identity, documents: databases.documents?.url ?? null, system },
-      openBlobs: () => openBlobs({ rootPath: root, environmentId: address.environmentId, storage }),
+      openBlobs: () => openBlobs({ rootPath: root, environmentId, storage, isFilled: true }),
+      hasBlobsInRoot: (storage?.s3 ?? null) === null,
       revokesCredentials: parsed.revokesCredentials,
       restoresPeppers: true,
       onProgress: progressOf(io, system),
@@ -67,15 +69,13 @@ function stateOf(
   return configured === null ? 'restored' : 'right'
 }
 
-/** Prints each step when it begins, and then once a second. */
+/** Prints each step when it begins, and then once a second. Two of them may run side by side. */
 function progressOf(io: ServerIo, system: Pick<System, 'monotonicMillis'>): Progress {
-  let current = ''
-  let printed = 0
+  const printed = new Map<string, number>()
   return (step, done) => {
     const now = system.monotonicMillis()
-    if (step === current && now - printed < PROGRESS_MILLIS) return
-    current = step
-    printed = now
+    if (now - (printed.get(step) ?? Number.NEGATIVE_INFINITY) < PROGRESS_MILLIS) return
+    printed.set(step, now)
     io.err(`${step}: ${done}\n`)
   }
 }

@@ -97,7 +97,7 @@ const contentOf = (bytes: Uint8Array): Content => ({
   size: bytes.length,
 })
 
-async function store(blobs: BlobStore, ...chunks: Uint8Array[]): Promise<Content> {
+async function store(blobs: Pick<BlobStore, 'stage'>, ...chunks: Uint8Array[]): Promise<Content> {
   const staged = await blobs.stage(0)
   try {
     for (const chunk of chunks) await staged.write(chunk)
@@ -325,4 +325,18 @@ describe('an S3-compatible store', () => {
     await expect(blobs.read(content)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await expect(store(blobs, bytesOf('y'))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   })
+})
+
+test('a store that is filled has its bytes for the server that opens it later', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'blobs-'))
+  try {
+    const filled = await FileBlobs.open({ directory, freeFloorBytes: 0, isFilled: true })
+    const content = await store(filled, bytesOf('filled'))
+    await filled.syncAll()
+    const blobs = await FileBlobs.open({ directory, freeFloorBytes: 0 })
+    expect(await listed(blobs)).toEqual([content.sha256])
+    expect(await sentBy(blobs, content, 0, content.size)).toBe('filled')
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
 })

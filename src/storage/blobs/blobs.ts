@@ -41,6 +41,12 @@ export type BlobAvailability = 'available' | 'full' | 'unavailable'
 /** Bytes that a response can have as its body. */
 export type BlobBody = Blob | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
 
+/** A store that a restore fills. */
+export interface FilledBlobs extends Pick<BlobStore, 'stage'> {
+  /** Makes all bytes durable, where their `commit` did not. Raises UNAVAILABLE. */
+  syncAll?(): Promise<void>
+}
+
 export interface BlobStore {
   /**
    * Prepares to store bytes. `bytesExpected` is their announced number, 0 if unknown. Raises

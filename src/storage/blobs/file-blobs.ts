@@ -17,12 +17,14 @@ import type {
   StagedBlob,
 } from './blobs.ts'
 import { sha256InSlices } from './content-digests.ts'
-import { onDisk, type StagedFile, Staging, syncDirectory, systemCode } from './staged-files.ts'
+import { onDisk, type StagedFile, Staging, syncPath, systemCode } from './staged-files.ts'
 
 export interface FileBlobsOptions {
   /** The directory `files` of the Product root. */
   readonly directory: string
   readonly freeFloorBytes: number
+  /** Bytes are durable after `syncAll` alone: a restore waits once, not for each file. */
+  readonly isFilled?: boolean
 }
 
 const HEAD = /^[0-9a-f]{2}$/
@@ -38,9 +40,11 @@ const SMALL_BYTES = 64 * 1024
 export class FileBlobs implements BlobStore {
   readonly #directory: string
   readonly #staging: Staging
+  readonly #isFilled: boolean
 
-  private constructor({ directory, freeFloorBytes }: FileBlobsOptions) {
+  private constructor({ directory, freeFloorBytes, isFilled = false }: FileBlobsOptions) {
     this.#directory = directory
+    this.#isFilled = isFilled
     this.#staging = new Staging({ directory: join(directory, 'temporary'), freeFloorBytes })
   }
 
@@ -49,8 +53,8 @@ export class FileBlobs implements BlobStore {
     const blobs = new FileBlobs(options)
     await onDisk(async () => createHeads(blobs.#sha256()))
     await blobs.#staging.open()
-    await syncDirectory(blobs.#sha256())
-    await syncDirectory(options.directory)
+    await syncPath(blobs.#sha256())
+    await syncPath(options.directory)
     return blobs
   }
 
@@ -69,10 +73,24 @@ export class FileBlobs implements BlobStore {
 
   async #commit(file: StagedFile): Promise<void> {
     const { directory, path } = this.#locate(file.finish().sha256)
+    if (this.#isFilled) {
+      await file.moveTo(path)
+      return
+    }
     await file.sync()
     await file.moveTo(path)
     // Without it a power failure can undo the rename.
-    await syncDirectory(directory)
+    await syncPath(directory)
+  }
+
+  async syncAll(): Promise<void> {
+    const root = this.#sha256()
+    for (const head of await onDisk(() => readdir(root))) {
+      const directory = join(root, head)
+      const names = await onDisk(() => readdir(directory))
+      for (const name of names) await syncPath(join(directory, name))
+      if (names.length > 0) await syncPath(directory)
+    }
   }
 
   async open({ sha256, size }: Content, { start, end }: Slice): Promise<BlobBody> {
@@ -158,7 +176,7 @@ export class FileBlobs implements BlobStore {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       await rename(path, join(directory, sha256))
     })
-    await syncDirectory(directory)
+    await syncPath(directory)
   }
 
   async availability(): Promise<BlobAvailability> {

@@ -201,8 +201,8 @@ export class StagedFile {
   }
 }
 
-/** Makes the entries of a directory durable. Raises UNAVAILABLE. */
-export async function syncDirectory(path: string): Promise<void> {
+/** Makes a file, or the entries of a directory, durable. Raises UNAVAILABLE. */
+export async function syncPath(path: string): Promise<void> {
   await onDisk(async () => {
     const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW)
     try {
