@@ -243,6 +243,8 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
       'that write files',
     saves:
       'the loop from a change to an update: one at a time, and what to say where one is rejected',
+    copies:
+      '`svc dev --from`: documents of a backup, redacted, as the begin of a root, and its files',
     local:
       '`svc dev`: one Environment on loopback addresses, its keys, its reports, its ' +
       'management routes',

@@ -56,7 +56,7 @@ export function workspaceTools({
     async develop(request) {
       // Loads the parts of a server only here, since a build does not need them.
       const { runDevelopment } = await import('./local/svc-dev.ts')
-      return runDevelopment({ ...request, startTypeChecker })
+      return runDevelopment({ ...request, describe, startTypeChecker })
     },
   }
 }

@@ -594,6 +594,16 @@ export const CODES = {
     message: 'A call of the seed file failed; the calls before it took effect.',
     next: 'Correct the file, then start again with `--reset --seed FILE`.',
   },
+  REDACTION_INVALID: {
+    kind: 'invalid',
+    message: 'The redaction file cannot be applied; nothing was copied.',
+    next: 'Correct the file, then start again. `svc docs dev` has its rules.',
+  },
+  COPY_ROOT_NOT_EMPTY: {
+    kind: 'conflict',
+    message: 'A backup is copied only into a root without documents.',
+    next: 'Add --reset to delete what the root has, or name another root.',
+  },
 } as const satisfies Record<string, CodeRow>
 
 export type TableCode = keyof typeof CODES

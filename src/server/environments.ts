@@ -34,6 +34,7 @@ import { runnerCommand } from '../runner/command.ts'
 import { runnerSpawner } from '../runner/processes.ts'
 import type { MemorySettings } from '../settings/memory.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import type { BlobStore } from '../storage/blobs/blobs.ts'
 import { Cursors } from '../storage/cursors.ts'
 import { openProductRoot, type ProductRoot } from '../storage/root.ts'
 import { ConcurrencyLimit } from '../system/concurrency.ts'
@@ -87,6 +88,8 @@ export interface EnvironmentOptions {
   readonly peppers?: BackedUpPeppers
   /** Null or absent accepts no loss of documents. */
   readonly acceptedLoss?: AcceptedLoss | null
+  /** Wraps the store of the bytes of files; absent to use it as it is. */
+  readonly wrapBlobs?: (blobs: BlobStore) => BlobStore
   /** `ProductOptions.cronsChannel`. */
   readonly cronsChannel?: string
   readonly system: System
@@ -115,14 +118,13 @@ export async function openEnvironment(options: EnvironmentOptions): Promise<Open
     'svc.project.id': projectId,
     'svc.environment.id': environmentId,
   })
-  const storage = configuration.product?.storage ?? null
   // Before the log: this checks that the settings name the store of the root, which has the
   // segments of the log as well.
-  const blobs = await openBlobs({ rootPath, environmentId, storage })
+  const blobs = await blobsOf(options, environmentId)
   const opened = await openLogs({
     root,
     settings: configuration.logs,
-    s3: storage?.s3 ?? null,
+    s3: configuration.product?.storage?.s3 ?? null,
     system,
     log: options.log,
     metrics,
@@ -203,6 +205,14 @@ function openLoggers(log: Logger, closing: ShutdownStack) {
   const rejections = new RejectionLog(log)
   closing.add(() => rejections.stop())
   return { keyUsage, rejections }
+}
+
+async function blobsOf(
+  { rootPath, configuration: { product }, wrapBlobs }: EnvironmentOptions,
+  environmentId: string,
+): Promise<BlobStore> {
+  const blobs = await openBlobs({ rootPath, environmentId, storage: product?.storage ?? null })
+  return wrapBlobs?.(blobs) ?? blobs
 }
 
 function storageOf(root: ProductRoot) {

@@ -61,6 +61,12 @@ export const RESTORED_PEPPER_FILE = `${PEPPERS_DIRECTORY}/identity-pepper`
 export const RESTORED_SUBJECT_PEPPERS_FILE = `${PEPPERS_DIRECTORY}/subject-peppers.json`
 /** The copy of the control database that a backup reads, which removes it. */
 export const CONTROL_COPY_FILE = 'control.backup'
+/** Says which backup the documents of a root of `svc dev` are a copy of. */
+export const COPY_FILE = 'copy.json'
+/** The names under which that backup has the bytes of files. */
+export const COPY_FILES_FILE = 'copy-files.db'
+/** The directory in which a copy is written, until it is whole. */
+export const COPY_DIRECTORY = 'copy.unfinished'
 /** The development key by which programs of this machine reach `svc dev`. */
 export const DEVELOPMENT_KEY_FILE = 'development.key'
 export const LOCK_FILE = 'lock.db'
@@ -81,6 +87,9 @@ const STATE_FILES = [
   ...withLogs(CONTROL_COPY_FILE),
   REHEARSAL_FILE,
   REHEARSAL_DIRECTORY,
+  COPY_FILE,
+  COPY_FILES_FILE,
+  COPY_DIRECTORY,
   ARTIFACTS_DIRECTORY,
   ...withLogs(CONTROL_FILE),
 ]

@@ -3,6 +3,8 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { DevelopmentEvent } from '../../src/client/development/events.ts'
+import type { CopyRequest } from '../../src/client/development/workspace-tools.ts'
+import { describeInSandbox } from '../../src/dev/building/sandboxed-describe.ts'
 import { runDevelopment } from '../../src/dev/local/svc-dev.ts'
 import type { StartTypeChecker } from '../../src/dev/type-check/type-check.ts'
 import { realSystem } from '../../src/system/system.ts'
@@ -19,6 +21,7 @@ export interface StartOptions {
   readonly port?: number
   readonly opensToNetwork?: boolean
   readonly startTypeChecker?: StartTypeChecker
+  readonly copy?: CopyRequest
 }
 
 /** A schema with one table of notes; `more` are further fields. */
@@ -72,6 +75,7 @@ export class LocalDevelopment {
   /** Resolves when calls are answered. */
   async start(options: StartOptions = {}): Promise<EventOf<'ready'>> {
     const { seed, reset = false, port = 0, opensToNetwork = false, startTypeChecker } = options
+    const { copy = null } = options
     const from = this.events.length
     const stop = new AbortController()
     const ended = runDevelopment({
@@ -79,6 +83,9 @@ export class LocalDevelopment {
       workspaceDirectory: this.workspace,
       port,
       reset,
+      copy,
+      variables: {},
+      describe: describeInSandbox,
       opensToNetwork,
       seed: seed === undefined ? null : Buffer.from(seed),
       signal: stop.signal,

@@ -64,6 +64,30 @@ export type DevelopmentEvent =
       readonly next: string[]
     }
   | {
+      /** The documents of a backup were copied into the root, before the Workspace is served. */
+      readonly event: 'copied'
+      readonly from: string
+      readonly environmentId: string
+      readonly historyId: string
+      /** The state of the backup. */
+      readonly sequence: number
+      /** Unix microseconds of that state, as decimal text. */
+      readonly atMicros: string
+      readonly tables: readonly {
+        readonly table: string
+        readonly documents: number
+        /** Documents that do not fit the schema, and those of a table that it lacks. */
+        readonly leftOut: number
+        /** The rule that the first of them breaks; null for a table that the schema lacks. */
+        readonly rule: string | null
+        /** Paths of fields that the schema lacks, which were left out; 20 at most. */
+        readonly fieldsLeftOut: readonly string[]
+      }[]
+      /** Stored files, whose bytes are read from the backup when they are first needed. */
+      readonly files: number
+      readonly isRedacted: boolean
+    }
+  | {
       /** A migration that the saved code requires has ended, before the code is served. */
       readonly event: 'migrated'
       readonly name: string

@@ -17,6 +17,20 @@ export interface GeneratedCode {
   readonly warnings: readonly string[]
 }
 
+/** The backup that `svc dev --from` fills a root with. */
+export interface CopyRequest {
+  /** An absolute path of a directory or a tar file, or `s3://bucket/prefix`. */
+  readonly from: string
+  /** Absolute paths of files with identities that open the backup. */
+  readonly identities: readonly string[]
+  /** Null for the only one that the backup has. */
+  readonly environmentId: string | null
+  /** Null for the newest one. */
+  readonly historyId: string | null
+  /** Content of the redaction file; null for none. */
+  readonly redaction: Uint8Array | null
+}
+
 /** The root and the Workspace that `svc dev` serves, and how. */
 export interface DevelopmentRequest {
   /** Absolute path of the Product root. */
@@ -31,6 +45,10 @@ export interface DevelopmentRequest {
   readonly seed: Uint8Array | null
   /** True if all documents, files, Releases and keys are removed first. */
   readonly reset: boolean
+  /** Null for none. */
+  readonly copy: CopyRequest | null
+  /** The variables by which a backup in an S3-compatible store is read. */
+  readonly variables: Readonly<Record<string, string | undefined>>
   readonly report: (event: DevelopmentEvent) => void
   /** Stops the command. */
   readonly signal: AbortSignal

@@ -22,6 +22,7 @@ import { readLogSettings } from '../../settings/logs.ts'
 import { readMemory } from '../../settings/memory.ts'
 import { readRealtime } from '../../settings/realtime.ts'
 import { readStorage } from '../../settings/storage.ts'
+import { type BlobOrigin, OnDemandBlobs } from '../../storage/blobs/on-demand-blobs.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
 import { parseNetwork } from '../../system/address-ranges.ts'
 import type { System } from '../../system/system.ts'
@@ -41,6 +42,8 @@ export interface LocalOptions {
   readonly networkAddresses: readonly string[]
   /** The Channel whose Crons run. */
   readonly channel: string
+  /** Has the bytes of files that the root lacks; null for a root that is not a copy. */
+  readonly files: BlobOrigin | null
   /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
@@ -78,6 +81,8 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     // without power may have lost the last commits.
     acceptedLoss: 'any',
     cronsChannel: options.channel,
+    wrapBlobs: (blobs) =>
+      options.files === null ? blobs : new OnDemandBlobs(blobs, options.files),
   })
   requireDevelopment(environment)
   const engine = observeCalls(environment.engine, system, options.onCall)

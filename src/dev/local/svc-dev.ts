@@ -10,10 +10,12 @@ import { createLog, type LogRecord } from '../../telemetry/log.ts'
 import { localAuthor } from '../../value/product-root.ts'
 import type { Secret } from '../../value/secret.ts'
 import type { LocalServer } from '../../wire/files/local-server.ts'
+import type { Describe } from '../building/build.ts'
 import { CONFIGURATION_FILE } from '../configuration/configuration-file.ts'
 import { LocalConfiguration } from '../configuration/local-configuration.ts'
 import type { StartTypeChecker } from '../type-check/type-check.ts'
 import { withoutLinks } from '../workspace/workspace-files.ts'
+import { openCopy } from './copied-roots.ts'
 import { CHANNEL, DevelopmentSession } from './development-session.ts'
 import { lockedBy, removeHolder, writeHolder } from './holders.ts'
 import { localDevelopmentKey } from './local-development-key.ts'
@@ -38,6 +40,8 @@ const PREFERRED_PORT = 3210
 const CLOSE_MILLIS = 700
 
 export interface LocalDevelopmentRequest extends DevelopmentRequest {
+  /** Loads a bundle before a root is open: a copy has to know the schema of the Workspace. */
+  readonly describe: Describe
   /** Absent if types are not checked. */
   readonly startTypeChecker?: StartTypeChecker | undefined
 }
@@ -70,6 +74,9 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
   try {
     const seeds = request.seed === null ? null : parseSeeds(request.seed)
     if (request.reset) reset(rootPath)
+    const copies = { ...request, workspaceDirectory, system, closing, report }
+    const files = await openCopy(copies)
+    if (signal.aborted) return
     const options: LocalOptions = {
       rootPath,
       workspaceDirectory,
@@ -77,6 +84,7 @@ export async function runDevelopment(request: LocalDevelopmentRequest): Promise<
       log,
       closing,
       channel: CHANNEL,
+      files,
       networkAddresses: request.opensToNetwork ? networkAddresses() : [],
       onCall: (call) => report({ event: 'call', ...call }),
     }

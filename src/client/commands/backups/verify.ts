@@ -6,16 +6,7 @@ import type { ClientEnvironment } from '../../environment.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { timeText } from '../../timestamps.ts'
 import { usage } from '../../usage.ts'
-
-/** The settings of a server by which `s3://bucket/prefix` is read. */
-const S3_VARIABLES = [
-  'SERVICE_BACKUP_S3_ENDPOINT',
-  'SERVICE_BACKUP_S3_REGION',
-  'SERVICE_BACKUP_S3_ACCESS_KEY_ID',
-  'SERVICE_BACKUP_S3_ACCESS_KEY_ID_FILE',
-  'SERVICE_BACKUP_S3_SECRET_ACCESS_KEY',
-  'SERVICE_BACKUP_S3_SECRET_ACCESS_KEY_FILE',
-] as const
+import { backupPath, backupVariables } from './sources.ts'
 
 /** Time between two lines of progress. */
 const PROGRESS_MILLIS = 1_000
@@ -52,26 +43,19 @@ export const backupVerifyCommand = command({
     const tools = await context.tools()
     const notes: Promise<void>[] = []
     const checked = await tools.checkBackup({
-      from: path!.startsWith('s3://') ? path! : resolvePath(environment, path!),
+      from: backupPath(environment, path!),
       identities: identity.map((file) => resolvePath(environment, file)),
       environmentId: id ?? null,
       historyId: history ?? null,
       restores: restore,
       databaseUrl: database ?? null,
-      variables: variablesOf(environment),
+      variables: backupVariables(environment),
       onProgress: throttled(environment, (line) => notes.push(context.output.note(line))),
     })
     await Promise.all(notes)
     await context.output.result(documentOf(checked), linesOf(checked))
   },
 })
-
-function variablesOf(environment: ClientEnvironment): Readonly<Record<string, string>> {
-  const values = S3_VARIABLES.map((name) => [name, environment.variable(name)] as const)
-  return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as {
-    [name: string]: string
-  }
-}
 
 /** Passes on the begin of each step, and then a line a second. */
 function throttled(

@@ -4,12 +4,21 @@ import { basename, join, resolve } from 'node:path'
 import { Fault } from '../../../errors/fault.ts'
 import { KEYRING_FILE } from '../../../value/product-root.ts'
 import type { Json } from '../../../value/strict-json.ts'
-import { type CommandSpec, type Context, command, flag, option } from '../../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  repeatedOption,
+} from '../../contexts.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
+import type { CopyRequest } from '../../development/workspace-tools.ts'
 import { readIfPresent } from '../../files.ts'
 import { requireTools, workspaceDirectoryOf } from '../../packages.ts'
 import { openRoot, readDescriptor, readLink, resolvePath } from '../../roots/roots.ts'
 import { usage } from '../../usage.ts'
+import { backupPath, backupVariables } from '../backups/sources.ts'
 import { createRoot, TEMPLATES } from '../init.ts'
 import { attach } from './attach.ts'
 import { eventLines } from './display.ts'
@@ -17,6 +26,8 @@ import { KEY_OPTION } from './shared-workspaces.ts'
 
 /** Bytes of a seed file. */
 const SEED_BYTES_MAX = 16 * 1024 * 1024
+/** Bytes of a redaction file. */
+const REDACTION_BYTES_MAX = 1024 * 1024
 const WORKSPACE_DIRECTORY = 'workspace'
 
 export const devCommand: CommandSpec = command({
@@ -28,6 +39,9 @@ export const devCommand: CommandSpec = command({
     'that is not valid leaves the last valid code in place. Documents stay until --reset.',
     'With --attach nothing is served here: each save becomes the HEAD of the Workspace in a shared',
     'Environment, whose purpose is development or preview, until another developer moves the HEAD.',
+    'With --from the root begins with the documents of a backup, and --redact replaces fields of',
+    'them. Files are read from the backup when they are needed. Keys, identities, configuration',
+    'and scheduled work stay behind. A root with documents is left as it is: --reset empties it.',
   ],
   options: {
     root: option('DIR', 'The root, which keeps the documents; it is created if needed'),
@@ -40,12 +54,18 @@ export const devCommand: CommandSpec = command({
     port: option('PORT', 'Port on 127.0.0.1; by default 3210, or any that is free'),
     host: flag('Let phones and other devices of the local network call too, with the key'),
     seed: option('FILE', 'Mutations to run if there is no document yet, as a JSON list'),
+    from: option('BACKUP', 'Begin with a backup: a directory, a tar file, or s3://bucket/prefix'),
+    identity: repeatedOption('FILE', 'With --from: an identity of age that opens the backup'),
+    redact: option('FILE', 'With --from: the fields to replace, as JSON (`svc docs dev`)'),
+    environment: option('ID', 'With --from: the Environment, if the backup has several'),
+    history: option('ID', 'With --from: the history; by default the newest one'),
     reset: flag('Delete all documents, files, Releases and keys of the root first'),
     open: option('URL', 'A page to open in the browser once calls are answered'),
   },
   examples: [
     'svc dev --root ./my-app',
     'svc dev --root ./my-app --reset --seed seed.json',
+    'svc dev --root ./my-app --from backup.tar --identity backup.key --redact redact.json',
     'svc dev --attach https://dev.example.com --workspace . --key-env DEV_KEY',
   ],
   async run(context, options) {
@@ -56,10 +76,11 @@ export const devCommand: CommandSpec = command({
     if (options.root === undefined) throw usage('Give --root or --attach.', devCommand)
     const rootPath = resolvePath(context.environment, options.root)
     const port = portFrom(options.port)
-    const seed = options.seed === undefined ? null : readSeed(context, options.seed)
+    const seed = options.seed === undefined ? null : readFile(context, options.seed, SEED_BYTES_MAX)
     if (options.open !== undefined && !/^https?:\/\//.test(options.open)) {
       throw usage('--open needs the http or https address of a page.', devCommand)
     }
+    const copy = copyFrom(context, options)
     const tools = await requireTools(context, 'Development')
     const prepared = await prepare(context, rootPath, options)
     const { workspaceDirectory } = prepared
@@ -78,13 +99,22 @@ export const devCommand: CommandSpec = command({
     const report = (event: DevelopmentEvent) => shown.add(event)
     context.endsInOrder()
     const { signal } = context
-    const given = { rootPath, workspaceDirectory, port, opensToNetwork, seed, reset }
-    await context.uninterrupted(tools.develop({ ...given, report, signal }))
+    const variables = backupVariables(context.environment)
+    const given = { rootPath, workspaceDirectory, port, opensToNetwork, seed, reset, copy }
+    await context.uninterrupted(tools.develop({ ...given, variables, report, signal }))
     await shown.whenIdle()
   },
 })
 
-interface AttachedOptions {
+interface CopyOptions {
+  readonly from: string | undefined
+  readonly identity: readonly string[]
+  readonly redact: string | undefined
+  readonly environment: string | undefined
+  readonly history: string | undefined
+}
+
+interface AttachedOptions extends CopyOptions {
   readonly root: string | undefined
   readonly workspace: string | undefined
   readonly 'key-env': string | undefined
@@ -100,6 +130,7 @@ interface AttachedOptions {
 
 async function attachTo(context: Context, url: string, options: AttachedOptions): Promise<void> {
   const { root, workspace, freeze, prepare, port, seed, reset, host, template, open } = options
+  if (hasCopyOption(options)) throw usage('--attach copies no backup.', devCommand)
   const isNew = prepare || template !== undefined
   if (isNew || reset || host || port !== undefined || seed !== undefined || open !== undefined) {
     const detail =
@@ -118,6 +149,31 @@ async function attachTo(context: Context, url: string, options: AttachedOptions)
     await attach(context, devCommand, given)
   } finally {
     await shown.whenIdle()
+  }
+}
+
+function hasCopyOption({ from, identity, redact, environment, history }: CopyOptions): boolean {
+  return identity.length > 0 || [from, redact, environment, history].some((given) => given != null)
+}
+
+function copyFrom(
+  context: Context,
+  options: CopyOptions & { readonly prepare: boolean },
+): CopyRequest | null {
+  if (!hasCopyOption(options)) return null
+  const { environment } = context
+  const { from, identity, redact, environment: id, history, prepare } = options
+  if (from === undefined) {
+    throw usage('--identity, --redact, --environment and --history need --from.', devCommand)
+  }
+  if (identity.length === 0) throw usage('--from needs --identity.', devCommand)
+  if (prepare) throw usage('--prepare copies no backup.', devCommand)
+  return {
+    from: backupPath(environment, from),
+    identities: identity.map((file) => resolvePath(environment, file)),
+    environmentId: id ?? null,
+    historyId: history ?? null,
+    redaction: redact === undefined ? null : readFile(context, redact, REDACTION_BYTES_MAX),
   }
 }
 
@@ -157,9 +213,9 @@ function portFrom(text: string | undefined): number | null {
   throw usage('--port needs a port from 0 to 65535; 0 takes any that is free.', devCommand)
 }
 
-function readSeed({ environment }: Context, file: string): Uint8Array {
+function readFile({ environment }: Context, file: string, bytesMax: number): Uint8Array {
   const path = resolvePath(environment, file)
-  const bytes = readIfPresent(path, SEED_BYTES_MAX)
+  const bytes = readIfPresent(path, bytesMax)
   if (bytes === null) throw new Fault('CLIENT_FILE_FAILED', { detail: `There is no ${path}.` })
   return bytes
 }

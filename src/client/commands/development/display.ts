@@ -3,6 +3,7 @@
 import { changeLines } from '../../development/changes.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
 import type { Output } from '../../output.ts'
+import { timeText } from '../../timestamps.ts'
 import { printable } from '../../visible-text.ts'
 
 const INDENT = ' '.repeat(10)
@@ -51,6 +52,8 @@ export function eventLines(
         ...event.next.flatMap(indented),
         ...indented(remains),
       ]
+    case 'copied':
+      return copiedLines(output, event, time)
     case 'migrated': {
       const { name, state, processed, changed } = event
       const shown = state === 'complete' ? state : output.styled('red', state)
@@ -99,6 +102,32 @@ export function eventLines(
       return [`${time}  ${output.styled('yellow', 'notice')}  ${printable(event.message)}`]
   }
 }
+
+function copiedLines(
+  output: Output,
+  { from, sequence, atMicros, tables, files, isRedacted }: CopiedEvent,
+  time: string,
+): string[] {
+  const redacted = isRedacted ? 'redacted' : 'not redacted: real data of production is on this disk'
+  const yellow = (text: string) => output.styled('yellow', text)
+  const lines = tables.flatMap(({ table, documents, leftOut, rule, fieldsLeftOut }) => {
+    const counts = `${printable(table)}: ${documents} documents`
+    const why = printable(rule ?? 'the schema has no such table')
+    const fields = `  ${yellow('fields left out')}, which the schema lacks: `
+    return [
+      leftOut === 0 ? counts : `${counts}, ${yellow(`${leftOut} left out`)}: ${why}`,
+      ...(fieldsLeftOut.length === 0 ? [] : [fields + printable(fieldsLeftOut.join(', '))]),
+    ]
+  })
+  const of = `sequence ${sequence} of ${timeText(atMicros)}`
+  return [
+    `${time}  ${output.bold('copied')}  ${printable(from)}, ${of}, ${redacted}`,
+    ...lines.map((line) => `${INDENT}${line}`),
+    `${INDENT}files: ${files}, whose bytes are read from the backup when they are needed`,
+  ]
+}
+
+type CopiedEvent = Extract<DevelopmentEvent, { event: 'copied' }>
 
 function hookLines(
   output: Output,

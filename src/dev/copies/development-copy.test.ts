@@ -1,0 +1,503 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type BackedUpServer,
+  backedUpServer,
+  HISTORY,
+  write,
+} from '../../../testing/backups/backed-up-server.ts'
+import {
+  documentId,
+  EVERYTHING,
+  operationRecord,
+} from '../../../testing/documents/store-fixtures.ts'
+import { ENVIRONMENT_ID, makeRoot } from '../../../testing/product-roots.ts'
+import { fc } from '../../../testing/properties.ts'
+import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
+import type { DocumentStore, DocumentWrite } from '../../documents/store.ts'
+import { readDocumentsSequence } from '../../storage/control/environment.ts'
+import { openProductRoot } from '../../storage/root.ts'
+import { realSystem } from '../../system/system.ts'
+import type {
+  MigrationManifest,
+  TableManifest,
+  WorkspaceDescription,
+} from '../../value/manifest.ts'
+import { encodeStored } from '../../value/stored.ts'
+import type { Value } from '../../value/values.ts'
+import type { BackupRecord } from '../../wire/files/backups.ts'
+import { BackupFiles } from './backup-files.ts'
+import { readCopyRecord } from './copy-record.ts'
+import { copyBackup, type DevelopmentCopy } from './development-copy.ts'
+
+const STRING = { type: 'string' } as const
+const PEOPLE: TableManifest = {
+  name: 'people',
+  fields: {
+    email: STRING,
+    name: STRING,
+    photo: { type: 'optional', inner: { type: 'bytes' } },
+    tags: { type: 'optional', inner: { type: 'array', items: STRING } },
+    home: { type: 'optional', inner: { type: 'object', fields: { street: STRING } } },
+  },
+  indexes: [],
+}
+const REDACTION = {
+  tables: { people: { email: 'fake', name: 'hash', photo: 'fake', tags: 'fake', home: 'fake' } },
+}
+const FILE = Buffer.from('bytes of a stored file')
+
+let server: BackedUpServer
+let roots: string[]
+let identity: string
+
+beforeEach(async () => {
+  server = await backedUpServer('sqlite')
+  identity = join(server.parts.directory, 'backup.key')
+  writeFileSync(identity, `${server.parts.secret}\n`, { mode: 0o600 })
+  roots = []
+  await server.parts.store.setFieldShapes(
+    new Map([
+      ['people', { email: null, name: null, photo: null, tags: null, home: { street: null } }],
+      ['orders', { total: null }],
+    ]),
+  )
+})
+afterEach(async () => {
+  await server.dispose()
+  for (const root of roots) rmSync(root, { recursive: true })
+})
+
+function newRoot(): string {
+  const root = makeRoot()
+  roots.push(root)
+  return root
+}
+
+/** A root that was opened before. */
+async function servedRoot(): Promise<string> {
+  const root = newRoot()
+  const opened = await openProductRoot(root, realSystem())
+  opened.close()
+  return root
+}
+
+interface CopyOptions {
+  readonly redaction?: object | null
+  readonly workspace?: Partial<WorkspaceDescription>
+  readonly request?: Partial<DevelopmentCopy['request']>
+  readonly onProgress?: DevelopmentCopy['onProgress']
+  readonly signal?: AbortSignal
+}
+
+function copy(rootPath: string, options: CopyOptions = {}) {
+  const { redaction = null, workspace, request, onProgress = () => undefined } = options
+  const { signal = new AbortController().signal } = options
+  const given = redaction === null ? null : Buffer.from(JSON.stringify(redaction))
+  return copyBackup({
+    rootPath,
+    request: {
+      from: join(server.parts.directory, 'target'),
+      identities: [identity],
+      environmentId: null,
+      historyId: null,
+      redaction: given,
+      ...request,
+    },
+    variables: {},
+    system: realSystem(),
+    describe: async () => ({ functions: [], tables: [PEOPLE], ...workspace }),
+    onProgress,
+    signal,
+  })
+}
+
+async function withStore<T>(root: string, use: (store: DocumentStore) => Promise<T>): Promise<T> {
+  const store = await openSqliteDocuments(join(root, 'documents.db'), { mayBeNew: false })
+  try {
+    return await use(store)
+  } finally {
+    await store.close()
+  }
+}
+
+function documentsOf(root: string): Promise<(readonly [string, unknown])[]> {
+  return withStore(root, async (store) => {
+    const all = { rowsMax: 1_000, textUnitsMax: EVERYTHING }
+    const page = await store.versions({
+      after: '',
+      snapshot: store.latestSequence,
+      above: 0,
+      ...all,
+    })
+    return page.rows.map(({ id, text }) => [id, JSON.parse(text!)] as const)
+  })
+}
+
+const person = (number: number, fields: object): DocumentWrite =>
+  write('people', number, JSON.stringify({ email: 'a@example.com', name: 'Ana', ...fields }))
+const change = (number: number, sequence: number, text: string | null): BackupRecord => ({
+  t: 'document',
+  id: documentId('people', number),
+  createdAtMicros: String(number),
+  sequence,
+  text,
+})
+
+describe('a copy', () => {
+  test('a copy has the documents of the newest state with their sequences', async () => {
+    await server.commit(1, person(1, {}), person(2, {}), person(3, { name: 'gone' }))
+    await server.base()
+    await server.increment({ from: 1, to: 3 }, [
+      { t: 'commit', sequence: 2, atMicros: '2' },
+      change(2, 2, '{"email":"b@example.com","name":"Bo"}'),
+      change(4, 2, '{"email":"d@example.com","name":"Di"}'),
+      { t: 'commit', sequence: 3, atMicros: '3' },
+      change(3, 3, null),
+      change(4, 3, '{"email":"d@example.com","name":"Dia"}'),
+    ])
+    const root = newRoot()
+    const made = await copy(root)
+    expect(made).toMatchObject({
+      tables: [{ table: 'people', documents: 3, leftOut: 0, rule: null }],
+      record: { sequence: 3, environmentId: ENVIRONMENT_ID, historyId: HISTORY, redaction: null },
+    })
+    expect(
+      (await documentsOf(root)).map(([, fields]) => (fields as { name: string }).name),
+    ).toEqual(['Ana', 'Bo', 'Dia'])
+    await withStore(root, async (store) => expect(store.latestSequence).toBe(3))
+    const opened = await openProductRoot(root, realSystem())
+    expect(opened.control.read(readDocumentsSequence)).toBe(3)
+    opened.close()
+    expect(existsSync(join(root, 'copy.unfinished'))).toBe(false)
+  })
+
+  test('a copy leaves out what the schema lacks or rejects, and says why', async () => {
+    await server.commit(
+      1,
+      person(1, {}),
+      write('people', 2, '{"email":"secret@example.com"}'),
+      write('people', 3, '{"email":"secret@example.com","name":7}'),
+      write('orders', 4, '{"total":1}'),
+    )
+    await server.base()
+    await server.increment({ from: 1, to: 2 }, [
+      { t: 'commit', sequence: 2, atMicros: '2' },
+      change(2, 2, '{"email":"fits@example.com","name":"now"}'),
+      change(1, 2, '{"name":"no longer"}'),
+    ])
+    const root = newRoot()
+    const made = await copy(root)
+    expect(made?.tables).toEqual([
+      { table: 'orders', documents: 0, leftOut: 1, rule: null, fieldsLeftOut: [] },
+      {
+        table: 'people',
+        documents: 1,
+        leftOut: 2,
+        rule: 'expected a required field (people.name)',
+        fieldsLeftOut: [],
+      },
+    ])
+    expect((await documentsOf(root)).map(([id]) => id)).toEqual([documentId('people', 2)])
+  })
+
+  test('a copy names no entry of a record, whose name may be of a person', async () => {
+    const labels = { type: 'record', values: STRING } as const
+    const home = { type: 'object', fields: { labels } } as const
+    const workspace = { tables: [{ ...PEOPLE, fields: { ...PEOPLE.fields, home } }] }
+    await server.commit(1, person(1, { home: { labels: { jane: 7 } } }), person(2, { home: {} }))
+    await server.base()
+    const made = await copy(newRoot(), { workspace })
+    expect(made?.tables[0]?.rule).toBe('expected a string (people.home.labels)')
+    const redaction = { tables: { people: { home: { labels: { '*': { name: 'fake' } } } } } }
+    await server.increment({ from: 1, to: 2 }, [
+      { t: 'commit', sequence: 2, atMicros: '2' },
+      change(1, 2, '{"email":"a","name":"b","home":{"labels":{"jane":"x"}}}'),
+    ])
+    await expect(copy(newRoot(), { workspace, redaction })).rejects.toMatchObject({
+      detail: expect.not.stringContaining('jane'),
+    })
+  })
+
+  test('a copy leaves out fields that the schema lacks, and names them', async () => {
+    const home = { street: 'Elm 1', code: 'secret' }
+    await server.commit(1, person(1, { ssn: 'secret', home }), person(2, {}))
+    await server.base()
+    const root = newRoot()
+    const made = await copy(root)
+    expect(made?.tables).toMatchObject([
+      { table: 'people', documents: 2, leftOut: 0, fieldsLeftOut: ['home.code', 'ssn'] },
+    ])
+    const [[, first]] = (await documentsOf(root)) as [[string, object]]
+    expect(first).toEqual({ email: 'a@example.com', name: 'Ana', home: { street: 'Elm 1' } })
+    expect(readFileSync(join(root, 'documents.db')).includes('secret')).toBe(false)
+  })
+
+  test('documents that do not fit yet are copied if a migration follows', async () => {
+    const migration = (name: string, digest: string): MigrationManifest => ({
+      name,
+      digest,
+      table: 'people',
+      index: null,
+      batch: 100,
+    })
+    const record = (name: string, state: string) =>
+      encodeStored(new Map(Object.entries({ name, digest: 'one', state })))
+    await server.commit(
+      1,
+      write('people', 1, '{"email":"old@example.com"}'),
+      write('mig', 2, record('done', 'complete')),
+      write('mig', 3, record('stopped', 'blocked')),
+    )
+    await server.base()
+    const copied = async (name: string) => {
+      const root = newRoot()
+      await copy(root, {
+        workspace: { requires: [name], migrations: [migration(name, 'one')] },
+      })
+      return (await documentsOf(root)).map(([id]) => id.slice(0, id.lastIndexOf('_')))
+    }
+    expect(await copied('fillNames')).toEqual(['mig', 'people'])
+    expect(await copied('done')).toEqual(['mig'])
+  })
+
+  test('a copy has no scheduled work, grants, records of operations or keys', async () => {
+    const operation = operationRecord(1, { commitSequence: 1 })
+    const own = ['sch', 'crn', 'upl', 's3u'].map((table, i) => write(table, i + 1, '{"state":"x"}'))
+    const part = write('s3p', 8, await server.storeFile(FILE))
+    const writes = [person(9, {}), ...own, part]
+    await server.commitAll([{ sequence: 1, atMicros: 1n, writes, operation }])
+    await server.base()
+    const root = newRoot()
+    const before = readFileSync(join(root, 'keyring.json'))
+    const made = await copy(root)
+    expect(made?.tables.map(({ table }) => table)).toEqual(['people'])
+    expect(await documentsOf(root)).toHaveLength(1)
+    await withStore(root, async (store) =>
+      expect(await store.operation(operation.operationId)).toBeNull(),
+    )
+    expect(readFileSync(join(root, 'keyring.json'))).toEqual(before)
+  })
+
+  test('a copy reads files from the backup, and has none with "files": "none"', async () => {
+    const text = await server.storeFile(FILE)
+    await server.commit(1, person(1, {}), write('fil', 2, text))
+    await server.base()
+    const root = newRoot()
+    expect((await copy(root))?.files).toBe(1)
+    const record = readCopyRecord(root)!
+    const failures: string[] = []
+    const files = new BackupFiles({
+      rootPath: root,
+      record,
+      variables: {},
+      onFailure: (message) => failures.push(message),
+    })
+    const { sha256 } = JSON.parse(text)
+    const content = { sha256, size: FILE.length }
+    expect([files.has(content), files.has({ sha256, size: 1 })]).toEqual([true, false])
+    const chunks: Uint8Array[] = []
+    for await (const chunk of files.read(content)) chunks.push(chunk)
+    expect(Buffer.concat(chunks)).toEqual(FILE)
+    files.close()
+    const without = newRoot()
+    expect((await copy(without, { redaction: { tables: {}, files: 'none' } }))?.files).toBe(0)
+    expect((await documentsOf(without)).map(([id]) => id)).toEqual([documentId('people', 1)])
+  })
+
+  test('a copy says which backup the bytes of a file could not be read from', async () => {
+    const text = await server.storeFile(FILE)
+    await server.commit(1, write('fil', 2, text))
+    await server.base()
+    const root = newRoot()
+    await copy(root)
+    rmSync(identity)
+    const failures: string[] = []
+    const record = readCopyRecord(root)!
+    const onFailure = (message: string) => failures.push(message)
+    const files = new BackupFiles({ rootPath: root, record, variables: {}, onFailure })
+    const content = { sha256: JSON.parse(text).sha256, size: FILE.length }
+    const read = async () => {
+      for await (const _ of files.read(content)) expect.unreachable()
+    }
+    await expect(read()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(failures).toEqual([expect.stringContaining(`${record.from}: --identity`)])
+    files.close()
+  })
+})
+
+describe('a redacted copy', () => {
+  /** Texts that are long enough not to occur elsewhere by chance. */
+  const word = fc
+    .array(fc.constantFrom(...'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ0123456789'), {
+      minLength: 10,
+      maxLength: 30,
+    })
+    .map((characters) => characters.join(''))
+
+  test('a redacted copy has no original in its files, entries of indexes included', async () => {
+    let sequence = 0
+    const originals = new Set<string>()
+    const bytes: Uint8Array[] = []
+    const secret = (text: string) => {
+      originals.add(text)
+      return text
+    }
+    const fields = fc
+      .record({
+        email: word.map((text) => `${text}@example.com`),
+        name: word,
+        photo: fc.uint8Array({ minLength: 12, maxLength: 40 }),
+        tags: fc.array(word, { maxLength: 3 }),
+        street: word,
+      })
+      .map(({ email, name, photo, tags, street }) => {
+        bytes.push(photo)
+        const home = new Map([['street', secret(street)]])
+        const texts = { email: secret(email), name: secret(name), tags: tags.map(secret) }
+        return encodeStored(new Map<string, Value>(Object.entries({ ...texts, photo, home })))
+      })
+    const [before, after] = fc.sample(fc.array(fields, { minLength: 50, maxLength: 50 }), 2)
+    await server.commit(++sequence, ...before!.map((text, i) => write('people', i + 1, text)))
+    await server.base()
+    await server.increment({ from: 1, to: 2 }, [
+      { t: 'commit', sequence: 2, atMicros: '2' },
+      ...after!.map((text, i) => change(i + 30, 2, text)),
+    ])
+    const root = newRoot()
+    expect((await copy(root, { redaction: REDACTION }))?.tables[0]?.documents).toBe(79)
+    await withStore(root, async (store) => {
+      const indexed = ['email', 'name', 'photo'].map((field) => ({
+        table: 'people',
+        fields: [field],
+      }))
+      for (const { id } of await store.ensureIndexes(indexed)) await store.buildIndex(id)
+    })
+    const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    )
+    expect(files.map(({ name }) => name)).toContain('documents.db')
+    expect(originals.size).toBeGreaterThan(300)
+    for (const entry of files) {
+      const content = readFileSync(join(entry.parentPath, entry.name))
+      const found = [...originals].filter((text) => content.includes(text))
+      expect(found, entry.name).toEqual([])
+      for (const original of bytes) {
+        expect(content.includes(original), entry.name).toBe(false)
+        expect(content.includes(Buffer.from(original).toString('base64url'))).toBe(false)
+      }
+    }
+  })
+
+  test('a redacted copy has equal values where production has, and its own ones', async () => {
+    await server.commit(1, person(1, {}), person(2, {}), person(3, { email: 'b@example.com' }))
+    await server.base()
+    const emails = async () => {
+      const root = newRoot()
+      await copy(root, { redaction: REDACTION })
+      return (await documentsOf(root)).map(([, fields]) => (fields as { email: string }).email)
+    }
+    const [one, same, other] = await emails()
+    expect([one === same, one === other]).toEqual([true, false])
+    expect((await emails())[0]).not.toBe(one)
+  })
+
+  test('a copy whose fakes do not fit the schema leaves the root as it was', async () => {
+    await server.commit(1, person(1, {}), person(2, { name: 'id-12' }))
+    await server.base()
+    const root = newRoot()
+    const name = { type: 'string', pattern: 'Ana|id-[0-9]+' } as const
+    const workspace = { tables: [{ ...PEOPLE, fields: { ...PEOPLE.fields, name } }] }
+    const redaction = { tables: { people: { name: 'fake' } } }
+    await expect(copy(root, { redaction, workspace })).rejects.toMatchObject({
+      code: 'REDACTION_INVALID',
+      detail: expect.stringContaining('people.name'),
+    })
+    expect(
+      ['documents.db', 'copy.json', 'copy-files.db', 'copy.unfinished'].filter((file) =>
+        existsSync(join(root, file)),
+      ),
+    ).toEqual([])
+    expect((await copy(root, { workspace }))?.tables[0]?.documents).toBe(2)
+  })
+})
+
+test('a copy that is stopped leaves the root as it was', async () => {
+  await server.commit(1, person(1, {}))
+  await server.base()
+  const root = newRoot()
+  const stop = new AbortController()
+  const stopped = copy(root, { signal: stop.signal, onProgress: () => stop.abort() })
+  await expect(stopped).rejects.toMatchObject({ name: 'AbortError' })
+  expect(readdirSync(root).filter((name) => /^(?:copy|documents)/.test(name))).toEqual([])
+})
+
+describe('a root that has documents', () => {
+  beforeEach(async () => {
+    await server.commit(1, person(1, {}))
+    await server.base()
+  })
+
+  test('a copy of this backup with this redaction stays as it is', async () => {
+    const root = newRoot()
+    await copy(root, { redaction: REDACTION })
+    const before = await documentsOf(root)
+    await server.increment({ from: 1, to: 2 }, [
+      { t: 'commit', sequence: 2, atMicros: '2' },
+      change(2, 2, '{"email":"b@example.com","name":"Bo"}'),
+    ])
+    expect(await copy(root, { redaction: REDACTION })).toBeNull()
+    expect(await documentsOf(root)).toEqual(before)
+  })
+
+  test.each<[string, CopyOptions]>([
+    ['another redaction', { redaction: { tables: { people: { email: 'hash' } } } }],
+    ['a copy of', { request: { from: '/elsewhere' } }],
+  ])('a root with %s is not served as a copy', async (detail, options) => {
+    const root = newRoot()
+    await copy(root)
+    await expect(copy(root, options)).rejects.toMatchObject({
+      code: 'COPY_ROOT_NOT_EMPTY',
+      detail: expect.stringContaining(detail),
+    })
+  })
+
+  test('a root with documents of its own is not replaced', async () => {
+    const root = await servedRoot()
+    const store = await openSqliteDocuments(join(root, 'documents.db'))
+    await store.setFieldShapes(new Map([['notes', { body: null }]]))
+    await store.commit({
+      transactions: [{ sequence: 1, atMicros: 1n, writes: [write('notes', 1, '{"body":"mine"}')] }],
+    })
+    await store.close()
+    await expect(copy(root)).rejects.toMatchObject({
+      code: 'COPY_ROOT_NOT_EMPTY',
+      detail: 'it has documents of its own',
+    })
+    expect(await documentsOf(root)).toEqual([[documentId('notes', 1), { body: 'mine' }]])
+  })
+
+  test('a root with documents of the server alone, as after a start, is filled', async () => {
+    const root = await servedRoot()
+    const store = await openSqliteDocuments(join(root, 'documents.db'))
+    await store.commit({
+      transactions: [{ sequence: 7, atMicros: 1n, writes: [write('crn', 1, '{"name":"daily"}')] }],
+    })
+    await store.close()
+    expect((await copy(root))?.tables[0]?.documents).toBe(1)
+    expect((await documentsOf(root)).map(([id]) => id)).toEqual([documentId('people', 1)])
+  })
+})
+
+test('a backup of several Environments needs the choice of one', async () => {
+  await server.commit(1, person(1, {}))
+  await server.base()
+  const root = newRoot()
+  const environmentId = 'env_00000000000000000000000009'
+  await expect(copy(root, { request: { environmentId } })).rejects.toMatchObject({
+    code: 'RESTORE_POINT_NOT_FOUND',
+  })
+  const request = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }
+  expect((await copy(root, { request }))?.tables[0]?.documents).toBe(1)
+})
