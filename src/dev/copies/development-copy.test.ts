@@ -1,149 +1,40 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type BackedUpServer, HISTORY, write } from '../../../testing/backups/backed-up-server.ts'
 import {
-  type BackedUpServer,
-  backedUpServer,
-  HISTORY,
-  write,
-} from '../../../testing/backups/backed-up-server.ts'
-import {
-  documentId,
-  EVERYTHING,
-  operationRecord,
-} from '../../../testing/documents/store-fixtures.ts'
-import { ENVIRONMENT_ID, makeRoot } from '../../../testing/product-roots.ts'
-import { fc } from '../../../testing/properties.ts'
+  CopiedServer,
+  type CopyOptions,
+  change,
+  documentsOf,
+  PEOPLE,
+  person,
+  REDACTION,
+  withStore,
+} from '../../../testing/backups/copied-servers.ts'
+import { documentId, operationRecord } from '../../../testing/documents/store-fixtures.ts'
+import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
 import { openSqliteDocuments } from '../../documents/sqlite/stores.ts'
-import type { DocumentStore, DocumentWrite } from '../../documents/store.ts'
+import { Fault } from '../../errors/fault.ts'
 import { readDocumentsSequence } from '../../storage/control/environment.ts'
 import { openProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
-import type {
-  MigrationManifest,
-  TableManifest,
-  WorkspaceDescription,
-} from '../../value/manifest.ts'
+import type { MigrationManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
-import type { Value } from '../../value/values.ts'
-import type { BackupRecord } from '../../wire/files/backups.ts'
 import { BackupFiles } from './backup-files.ts'
 import { readCopyRecord } from './copy-record.ts'
-import { copyBackup, type DevelopmentCopy } from './development-copy.ts'
 
 const STRING = { type: 'string' } as const
-const PEOPLE: TableManifest = {
-  name: 'people',
-  fields: {
-    email: STRING,
-    name: STRING,
-    photo: { type: 'optional', inner: { type: 'bytes' } },
-    tags: { type: 'optional', inner: { type: 'array', items: STRING } },
-    home: { type: 'optional', inner: { type: 'object', fields: { street: STRING } } },
-  },
-  indexes: [],
-}
-const REDACTION = {
-  tables: { people: { email: 'fake', name: 'hash', photo: 'fake', tags: 'fake', home: 'fake' } },
-}
 const FILE = Buffer.from('bytes of a stored file')
 
+let copied: CopiedServer
 let server: BackedUpServer
-let roots: string[]
-let identity: string
 
 beforeEach(async () => {
-  server = await backedUpServer('sqlite')
-  identity = join(server.parts.directory, 'backup.key')
-  writeFileSync(identity, `${server.parts.secret}\n`, { mode: 0o600 })
-  roots = []
-  await server.parts.store.setFieldShapes(
-    new Map([
-      ['people', { email: null, name: null, photo: null, tags: null, home: { street: null } }],
-      ['orders', { total: null }],
-    ]),
-  )
+  copied = await CopiedServer.open()
+  server = copied.server
 })
-afterEach(async () => {
-  await server.dispose()
-  for (const root of roots) rmSync(root, { recursive: true })
-})
-
-function newRoot(): string {
-  const root = makeRoot()
-  roots.push(root)
-  return root
-}
-
-/** A root that was opened before. */
-async function servedRoot(): Promise<string> {
-  const root = newRoot()
-  const opened = await openProductRoot(root, realSystem())
-  opened.close()
-  return root
-}
-
-interface CopyOptions {
-  readonly redaction?: object | null
-  readonly workspace?: Partial<WorkspaceDescription>
-  readonly request?: Partial<DevelopmentCopy['request']>
-  readonly onProgress?: DevelopmentCopy['onProgress']
-  readonly signal?: AbortSignal
-}
-
-function copy(rootPath: string, options: CopyOptions = {}) {
-  const { redaction = null, workspace, request, onProgress = () => undefined } = options
-  const { signal = new AbortController().signal } = options
-  const given = redaction === null ? null : Buffer.from(JSON.stringify(redaction))
-  return copyBackup({
-    rootPath,
-    request: {
-      from: join(server.parts.directory, 'target'),
-      identities: [identity],
-      environmentId: null,
-      historyId: null,
-      redaction: given,
-      ...request,
-    },
-    variables: {},
-    system: realSystem(),
-    describe: async () => ({ functions: [], tables: [PEOPLE], ...workspace }),
-    onProgress,
-    signal,
-  })
-}
-
-async function withStore<T>(root: string, use: (store: DocumentStore) => Promise<T>): Promise<T> {
-  const store = await openSqliteDocuments(join(root, 'documents.db'), { mayBeNew: false })
-  try {
-    return await use(store)
-  } finally {
-    await store.close()
-  }
-}
-
-function documentsOf(root: string): Promise<(readonly [string, unknown])[]> {
-  return withStore(root, async (store) => {
-    const all = { rowsMax: 1_000, textUnitsMax: EVERYTHING }
-    const page = await store.versions({
-      after: '',
-      snapshot: store.latestSequence,
-      above: 0,
-      ...all,
-    })
-    return page.rows.map(({ id, text }) => [id, JSON.parse(text!)] as const)
-  })
-}
-
-const person = (number: number, fields: object): DocumentWrite =>
-  write('people', number, JSON.stringify({ email: 'a@example.com', name: 'Ana', ...fields }))
-const change = (number: number, sequence: number, text: string | null): BackupRecord => ({
-  t: 'document',
-  id: documentId('people', number),
-  createdAtMicros: String(number),
-  sequence,
-  text,
-})
+afterEach(() => copied.dispose())
 
 describe('a copy', () => {
   test('a copy has the documents of the newest state with their sequences', async () => {
@@ -157,8 +48,8 @@ describe('a copy', () => {
       change(3, 3, null),
       change(4, 3, '{"email":"d@example.com","name":"Dia"}'),
     ])
-    const root = newRoot()
-    const made = await copy(root)
+    const root = copied.newRoot()
+    const made = await copied.copy(root)
     expect(made).toMatchObject({
       tables: [{ table: 'people', documents: 3, leftOut: 0, rule: null }],
       record: { sequence: 3, environmentId: ENVIRONMENT_ID, historyId: HISTORY, redaction: null },
@@ -187,8 +78,8 @@ describe('a copy', () => {
       change(2, 2, '{"email":"fits@example.com","name":"now"}'),
       change(1, 2, '{"name":"no longer"}'),
     ])
-    const root = newRoot()
-    const made = await copy(root)
+    const root = copied.newRoot()
+    const made = await copied.copy(root)
     expect(made?.tables).toEqual([
       { table: 'orders', documents: 0, leftOut: 1, rule: null, fieldsLeftOut: [] },
       {
@@ -208,14 +99,14 @@ describe('a copy', () => {
     const workspace = { tables: [{ ...PEOPLE, fields: { ...PEOPLE.fields, home } }] }
     await server.commit(1, person(1, { home: { labels: { jane: 7 } } }), person(2, { home: {} }))
     await server.base()
-    const made = await copy(newRoot(), { workspace })
+    const made = await copied.copy(copied.newRoot(), { workspace })
     expect(made?.tables[0]?.rule).toBe('expected a string (people.home.labels)')
     const redaction = { tables: { people: { home: { labels: { '*': { name: 'fake' } } } } } }
     await server.increment({ from: 1, to: 2 }, [
       { t: 'commit', sequence: 2, atMicros: '2' },
       change(1, 2, '{"email":"a","name":"b","home":{"labels":{"jane":"x"}}}'),
     ])
-    await expect(copy(newRoot(), { workspace, redaction })).rejects.toMatchObject({
+    await expect(copied.copy(copied.newRoot(), { workspace, redaction })).rejects.toMatchObject({
       detail: expect.not.stringContaining('jane'),
     })
   })
@@ -224,8 +115,8 @@ describe('a copy', () => {
     const home = { street: 'Elm 1', code: 'secret' }
     await server.commit(1, person(1, { ssn: 'secret', home }), person(2, {}))
     await server.base()
-    const root = newRoot()
-    const made = await copy(root)
+    const root = copied.newRoot()
+    const made = await copied.copy(root)
     expect(made?.tables).toMatchObject([
       { table: 'people', documents: 2, leftOut: 0, fieldsLeftOut: ['home.code', 'ssn'] },
     ])
@@ -251,15 +142,15 @@ describe('a copy', () => {
       write('mig', 3, record('stopped', 'blocked')),
     )
     await server.base()
-    const copied = async (name: string) => {
-      const root = newRoot()
-      await copy(root, {
+    const tablesOf = async (name: string) => {
+      const root = copied.newRoot()
+      await copied.copy(root, {
         workspace: { requires: [name], migrations: [migration(name, 'one')] },
       })
       return (await documentsOf(root)).map(([id]) => id.slice(0, id.lastIndexOf('_')))
     }
-    expect(await copied('fillNames')).toEqual(['mig', 'people'])
-    expect(await copied('done')).toEqual(['mig'])
+    expect(await tablesOf('fillNames')).toEqual(['mig', 'people'])
+    expect(await tablesOf('done')).toEqual(['mig'])
   })
 
   test('a copy has no scheduled work, grants, records of operations or keys', async () => {
@@ -269,9 +160,9 @@ describe('a copy', () => {
     const writes = [person(9, {}), ...own, part]
     await server.commitAll([{ sequence: 1, atMicros: 1n, writes, operation }])
     await server.base()
-    const root = newRoot()
+    const root = copied.newRoot()
     const before = readFileSync(join(root, 'keyring.json'))
-    const made = await copy(root)
+    const made = await copied.copy(root)
     expect(made?.tables.map(({ table }) => table)).toEqual(['people'])
     expect(await documentsOf(root)).toHaveLength(1)
     await withStore(root, async (store) =>
@@ -284,8 +175,8 @@ describe('a copy', () => {
     const text = await server.storeFile(FILE)
     await server.commit(1, person(1, {}), write('fil', 2, text))
     await server.base()
-    const root = newRoot()
-    expect((await copy(root))?.files).toBe(1)
+    const root = copied.newRoot()
+    expect((await copied.copy(root))?.files).toBe(1)
     const record = readCopyRecord(root)!
     const failures: string[] = []
     const files = new BackupFiles({
@@ -301,8 +192,10 @@ describe('a copy', () => {
     for await (const chunk of files.read(content)) chunks.push(chunk)
     expect(Buffer.concat(chunks)).toEqual(FILE)
     files.close()
-    const without = newRoot()
-    expect((await copy(without, { redaction: { tables: {}, files: 'none' } }))?.files).toBe(0)
+    const without = copied.newRoot()
+    expect((await copied.copy(without, { redaction: { tables: {}, files: 'none' } }))?.files).toBe(
+      0,
+    )
     expect((await documentsOf(without)).map(([id]) => id)).toEqual([documentId('people', 1)])
   })
 
@@ -310,9 +203,9 @@ describe('a copy', () => {
     const text = await server.storeFile(FILE)
     await server.commit(1, write('fil', 2, text))
     await server.base()
-    const root = newRoot()
-    await copy(root)
-    rmSync(identity)
+    const root = copied.newRoot()
+    await copied.copy(root)
+    rmSync(copied.identity)
     const failures: string[] = []
     const record = readCopyRecord(root)!
     const onFailure = (message: string) => failures.push(message)
@@ -327,110 +220,26 @@ describe('a copy', () => {
   })
 })
 
-describe('a redacted copy', () => {
-  /** Texts that are long enough not to occur elsewhere by chance. */
-  const word = fc
-    .array(fc.constantFrom(...'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ0123456789'), {
-      minLength: 10,
-      maxLength: 30,
-    })
-    .map((characters) => characters.join(''))
-
-  test('a redacted copy has no original in its files, entries of indexes included', async () => {
-    let sequence = 0
-    const originals = new Set<string>()
-    const bytes: Uint8Array[] = []
-    const secret = (text: string) => {
-      originals.add(text)
-      return text
-    }
-    const fields = fc
-      .record({
-        email: word.map((text) => `${text}@example.com`),
-        name: word,
-        photo: fc.uint8Array({ minLength: 12, maxLength: 40 }),
-        tags: fc.array(word, { maxLength: 3 }),
-        street: word,
-      })
-      .map(({ email, name, photo, tags, street }) => {
-        bytes.push(photo)
-        const home = new Map([['street', secret(street)]])
-        const texts = { email: secret(email), name: secret(name), tags: tags.map(secret) }
-        return encodeStored(new Map<string, Value>(Object.entries({ ...texts, photo, home })))
-      })
-    const [before, after] = fc.sample(fc.array(fields, { minLength: 50, maxLength: 50 }), 2)
-    await server.commit(++sequence, ...before!.map((text, i) => write('people', i + 1, text)))
-    await server.base()
-    await server.increment({ from: 1, to: 2 }, [
-      { t: 'commit', sequence: 2, atMicros: '2' },
-      ...after!.map((text, i) => change(i + 30, 2, text)),
-    ])
-    const root = newRoot()
-    expect((await copy(root, { redaction: REDACTION }))?.tables[0]?.documents).toBe(79)
-    await withStore(root, async (store) => {
-      const indexed = ['email', 'name', 'photo'].map((field) => ({
-        table: 'people',
-        fields: [field],
-      }))
-      for (const { id } of await store.ensureIndexes(indexed)) await store.buildIndex(id)
-    })
-    const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) =>
-      entry.isFile(),
-    )
-    expect(files.map(({ name }) => name)).toContain('documents.db')
-    expect(originals.size).toBeGreaterThan(300)
-    for (const entry of files) {
-      const content = readFileSync(join(entry.parentPath, entry.name))
-      const found = [...originals].filter((text) => content.includes(text))
-      expect(found, entry.name).toEqual([])
-      for (const original of bytes) {
-        expect(content.includes(original), entry.name).toBe(false)
-        expect(content.includes(Buffer.from(original).toString('base64url'))).toBe(false)
-      }
-    }
-  })
-
-  test('a redacted copy has equal values where production has, and its own ones', async () => {
-    await server.commit(1, person(1, {}), person(2, {}), person(3, { email: 'b@example.com' }))
-    await server.base()
-    const emails = async () => {
-      const root = newRoot()
-      await copy(root, { redaction: REDACTION })
-      return (await documentsOf(root)).map(([, fields]) => (fields as { email: string }).email)
-    }
-    const [one, same, other] = await emails()
-    expect([one === same, one === other]).toEqual([true, false])
-    expect((await emails())[0]).not.toBe(one)
-  })
-
-  test('a copy whose fakes do not fit the schema leaves the root as it was', async () => {
-    await server.commit(1, person(1, {}), person(2, { name: 'id-12' }))
-    await server.base()
-    const root = newRoot()
-    const name = { type: 'string', pattern: 'Ana|id-[0-9]+' } as const
-    const workspace = { tables: [{ ...PEOPLE, fields: { ...PEOPLE.fields, name } }] }
-    const redaction = { tables: { people: { name: 'fake' } } }
-    await expect(copy(root, { redaction, workspace })).rejects.toMatchObject({
-      code: 'REDACTION_INVALID',
-      detail: expect.stringContaining('people.name'),
-    })
-    expect(
-      ['documents.db', 'copy.json', 'copy-files.db', 'copy.unfinished'].filter((file) =>
-        existsSync(join(root, file)),
-      ),
-    ).toEqual([])
-    expect((await copy(root, { workspace }))?.tables[0]?.documents).toBe(2)
-  })
-})
-
 test('a copy that is stopped leaves the root as it was', async () => {
   await server.commit(1, person(1, {}))
   await server.base()
-  const root = newRoot()
+  const root = copied.newRoot()
   const stop = new AbortController()
-  const stopped = copy(root, { signal: stop.signal, onProgress: () => stop.abort() })
+  const stopped = copied.copy(root, { signal: stop.signal, onProgress: () => stop.abort() })
   await expect(stopped).rejects.toMatchObject({ name: 'AbortError' })
   expect(readdirSync(root).filter((name) => /^(?:copy|documents)/.test(name))).toEqual([])
+})
+
+test('a root that must not be filled is left as it was', async () => {
+  await server.commit(1, person(1, {}))
+  await server.base()
+  const root = copied.newRoot()
+  const fault = new Fault('CLIENT_ROOT_INVALID')
+  const requireUsable = () => {
+    throw fault
+  }
+  await expect(copied.copy(root, { requireUsable })).rejects.toBe(fault)
+  expect(existsSync(join(root, 'documents.db'))).toBe(false)
 })
 
 describe('a root that has documents', () => {
@@ -440,14 +249,14 @@ describe('a root that has documents', () => {
   })
 
   test('a copy of this backup with this redaction stays as it is', async () => {
-    const root = newRoot()
-    await copy(root, { redaction: REDACTION })
+    const root = copied.newRoot()
+    await copied.copy(root, { redaction: REDACTION })
     const before = await documentsOf(root)
     await server.increment({ from: 1, to: 2 }, [
       { t: 'commit', sequence: 2, atMicros: '2' },
       change(2, 2, '{"email":"b@example.com","name":"Bo"}'),
     ])
-    expect(await copy(root, { redaction: REDACTION })).toBeNull()
+    expect(await copied.copy(root, { redaction: REDACTION })).toBeNull()
     expect(await documentsOf(root)).toEqual(before)
   })
 
@@ -455,23 +264,23 @@ describe('a root that has documents', () => {
     ['another redaction', { redaction: { tables: { people: { email: 'hash' } } } }],
     ['a copy of', { request: { from: '/elsewhere' } }],
   ])('a root with %s is not served as a copy', async (detail, options) => {
-    const root = newRoot()
-    await copy(root)
-    await expect(copy(root, options)).rejects.toMatchObject({
+    const root = copied.newRoot()
+    await copied.copy(root)
+    await expect(copied.copy(root, options)).rejects.toMatchObject({
       code: 'COPY_ROOT_NOT_EMPTY',
       detail: expect.stringContaining(detail),
     })
   })
 
   test('a root with documents of its own is not replaced', async () => {
-    const root = await servedRoot()
+    const root = await copied.servedRoot()
     const store = await openSqliteDocuments(join(root, 'documents.db'))
     await store.setFieldShapes(new Map([['notes', { body: null }]]))
     await store.commit({
       transactions: [{ sequence: 1, atMicros: 1n, writes: [write('notes', 1, '{"body":"mine"}')] }],
     })
     await store.close()
-    await expect(copy(root)).rejects.toMatchObject({
+    await expect(copied.copy(root)).rejects.toMatchObject({
       code: 'COPY_ROOT_NOT_EMPTY',
       detail: 'it has documents of its own',
     })
@@ -479,13 +288,13 @@ describe('a root that has documents', () => {
   })
 
   test('a root with documents of the server alone, as after a start, is filled', async () => {
-    const root = await servedRoot()
+    const root = await copied.servedRoot()
     const store = await openSqliteDocuments(join(root, 'documents.db'))
     await store.commit({
       transactions: [{ sequence: 7, atMicros: 1n, writes: [write('crn', 1, '{"name":"daily"}')] }],
     })
     await store.close()
-    expect((await copy(root))?.tables[0]?.documents).toBe(1)
+    expect((await copied.copy(root))?.tables[0]?.documents).toBe(1)
     expect((await documentsOf(root)).map(([id]) => id)).toEqual([documentId('people', 1)])
   })
 })
@@ -493,11 +302,11 @@ describe('a root that has documents', () => {
 test('a backup of several Environments needs the choice of one', async () => {
   await server.commit(1, person(1, {}))
   await server.base()
-  const root = newRoot()
+  const root = copied.newRoot()
   const environmentId = 'env_00000000000000000000000009'
-  await expect(copy(root, { request: { environmentId } })).rejects.toMatchObject({
+  await expect(copied.copy(root, { request: { environmentId } })).rejects.toMatchObject({
     code: 'RESTORE_POINT_NOT_FOUND',
   })
   const request = { environmentId: ENVIRONMENT_ID, historyId: HISTORY }
-  expect((await copy(root, { request }))?.tables[0]?.documents).toBe(1)
+  expect((await copied.copy(root, { request }))?.tables[0]?.documents).toBe(1)
 })

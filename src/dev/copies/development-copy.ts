@@ -19,6 +19,7 @@ import {
   COPY_FILES_FILE,
   DOCUMENTS_FILE,
   openProductRoot,
+  type ProductRoot,
 } from '../../storage/root.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { System } from '../../system/system.ts'
@@ -40,6 +41,8 @@ export interface DevelopmentCopy {
   readonly request: CopyRequest
   readonly variables: ProcessEnvironment
   readonly system: System
+  /** Throws a Fault for a root that must not be filled. */
+  readonly requireUsable: (root: ProductRoot) => void
   /** Builds the Workspace. Throws WORKSPACE_INVALID. */
   readonly describe: () => Promise<WorkspaceDescription>
   /** Called with the documents that were written so far. */
@@ -67,6 +70,7 @@ export async function copyBackup(copy: DevelopmentCopy): Promise<MadeCopy | null
   }
   const root = await openProductRoot(rootPath, system)
   try {
+    copy.requireUsable(root)
     const documents = join(rootPath, DOCUMENTS_FILE)
     await requireNoDocuments(documents)
     const directory = join(rootPath, COPY_DIRECTORY)

@@ -10,6 +10,7 @@ import { BackupFiles } from '../copies/backup-files.ts'
 import { readCopyRecord } from '../copies/copy-record.ts'
 import { copyBackup, type MadeCopy } from '../copies/development-copy.ts'
 import { lockedBy } from './holders.ts'
+import { requireDevelopment } from './local-environments.ts'
 
 export interface CopiedRootOptions
   extends Pick<
@@ -53,6 +54,7 @@ async function makeCopy(options: CopiedRootOptions): Promise<void> {
       variables,
       system,
       signal,
+      requireUsable: requireDevelopment,
       describe: async () => (await buildWorkspace(workspaceDirectory, options)).description,
       onProgress: (documents) => {
         if (system.monotonicMillis() - reported < PROGRESS_MILLIS) return

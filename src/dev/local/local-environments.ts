@@ -24,6 +24,7 @@ import { readRealtime } from '../../settings/realtime.ts'
 import { readStorage } from '../../settings/storage.ts'
 import { type BlobOrigin, OnDemandBlobs } from '../../storage/blobs/on-demand-blobs.ts'
 import { findEnvironment } from '../../storage/control/environment.ts'
+import type { ProductRoot } from '../../storage/root.ts'
 import { parseNetwork } from '../../system/address-ranges.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -84,7 +85,7 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
     wrapBlobs: (blobs) =>
       options.files === null ? blobs : new OnDemandBlobs(blobs, options.files),
   })
-  requireDevelopment(environment)
+  requireDevelopment(environment.product.root)
   const engine = observeCalls(environment.engine, system, options.onCall)
   const report = reportRejection(options)
   const rejections: Pick<RejectionLog, 'add'> = {
@@ -159,8 +160,9 @@ function reportRejection({ onCall }: LocalOptions) {
   }
 }
 
-function requireDevelopment({ product }: OpenEnvironment): void {
-  const { configuration, lifecycle } = product.root.control.read(findEnvironment)!
+/** Throws CLIENT_ROOT_INVALID for an Environment that is not for development. */
+export function requireDevelopment({ control }: Pick<ProductRoot, 'control'>): void {
+  const { configuration, lifecycle } = control.read(findEnvironment)!
   const { purpose } = configuration
   if (lifecycle === 'archived') throw unusable('is archived')
   if (!isForDevelopment(purpose)) {

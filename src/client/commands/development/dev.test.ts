@@ -48,7 +48,7 @@ afterEach(() => {
 
 const dev = (...options: string[]) => client.run('dev', '--root', root, ...options)
 
-test('a backup is named by its path or bucket, with the files that open and redact it', async () => {
+test('a backup is named by its path or bucket, with the files that open it', async () => {
   writeFileSync(join(client.home, 'redact.json'), '{"tables":{}}')
   client.variables.SERVICE_BACKUP_S3_ENDPOINT = 'https://s3.example.com'
   const keys = ['--identity', 'one.key', '--identity', '/two.key']
