@@ -66,6 +66,8 @@ interface SimulatedInput {
   readonly admits?: () => boolean
   readonly system?: SteppedSystem
   readonly directory?: string
+  /** Opens the documents, which the engine closes; by default those of the directory. */
+  readonly open?: () => Promise<DocumentStore>
   /** Wraps the document store of the engine. */
   readonly wrap?: (store: DocumentStore) => DocumentStore
 }
@@ -79,7 +81,8 @@ export async function simulatedEngine(input: SimulatedInput): Promise<SimulatedE
   const log = memoryLog()
   const metrics = new Metrics(system)
   const { wrap = (real: DocumentStore) => real } = input
-  const store = wrap(await openSqliteDocuments(join(directory, 'documents.db')))
+  const { open = () => openSqliteDocuments(join(directory, 'documents.db')) } = input
+  const store = wrap(await open())
   const pool = inProcessPool(input.handlers)
   Object.assign(pool, { close: async () => undefined, warm: async () => undefined })
   const engine = createEngine({
