@@ -25,7 +25,8 @@ export interface Effect {
 
 export interface Fault {
   readonly name: string
-  readonly red: Readonly<Record<string, 'warning' | 'failed'>>
+  /** `ok` for a check that is red without the fault. */
+  readonly red: Readonly<Record<string, 'warning' | 'failed' | 'ok'>>
   // biome-ignore lint/suspicious/noConfusingVoidType: most faults have no effect but on files.
   readonly inject: (site: Site) => Promise<Effect | void> | Effect | void
 }

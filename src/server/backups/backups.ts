@@ -4,8 +4,6 @@ import type { ContinuousBackup } from '../../backups/increments/continuous-backu
 import type { FollowedServer } from '../../backups/increments/continuous-options.ts'
 import { Rehearsals } from '../../backups/rehearsal/rehearsals.ts'
 import { Backups, type BackupsOptions } from '../../backups/service/backups.ts'
-import { DirectoryTarget } from '../../backups/targets/directory.ts'
-import type { BackupTarget } from '../../backups/targets/targets.ts'
 import type { BackupSettings, BackupTargetSettings } from '../../settings/backups.ts'
 import { findHistory } from '../../storage/control/environment.ts'
 import { REHEARSAL_DIRECTORY, REHEARSAL_FILE } from '../../storage/root.ts'
@@ -13,6 +11,7 @@ import type { MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { revealAddress } from '../blobs.ts'
 import { identitiesIn } from '../restore/sources.ts'
 import { rehearseInChild } from './rehearsal-child.ts'
+import { openBackupTarget } from './targets.ts'
 
 interface OpenOptions extends Pick<BackupsOptions, 'log' | 'metrics' | 'freeFloorBytes'> {
   readonly server: FollowedServer
@@ -26,7 +25,7 @@ export async function openBackups({ settings, memory, ...options }: OpenOptions)
   const recipients = settings?.recipients ?? null
   if (settings === null || settings.target === null) return new Backups({ ...options, recipients })
   const { ContinuousBackup } = await import('../../backups/increments/continuous-backup.ts')
-  const target = await targetOf(settings.target)
+  const target = await openBackupTarget(settings.target)
   const { retentionDays: days, retentionBases: bases, baseIntervalMillis } = settings
   const { server } = options
   const identities = readIdentities(settings.rehearsalIdentityPath)
@@ -83,10 +82,4 @@ function openRehearsals(options: RehearsalOptions): Rehearsals {
       return rehearseInChild(request, signal)
     },
   })
-}
-
-async function targetOf(settings: BackupTargetSettings): Promise<BackupTarget> {
-  if (settings.kind === 'directory') return new DirectoryTarget(settings.path)
-  const { S3Target } = await import('../../backups/targets/s3.ts')
-  return new S3Target({ address: revealAddress(settings.s3), prefix: settings.prefix })
 }

@@ -52,6 +52,12 @@ const DISK = {
   weakOptions: [],
 }
 const DAY = 86_400_000
+const TARGET = {
+  location: '/mnt/backups',
+  failure: null,
+  isWritable: true,
+  newest: { sequence: 7, ageMillis: 1_000 },
+}
 const certificate = (setting: string) => ({
   setting,
   origin: 'https://host.example:8443',
@@ -154,6 +160,13 @@ const HEALTHY: Values = {
     damagedSegments: [],
     unarchivedMillis: 1_000,
     segmentMillisMax: 3_600_000,
+  },
+  backups: {
+    recipients: 2,
+    target: TARGET,
+    baseIntervalMillis: DAY,
+    rehearses: true,
+    rehearsal: { ageMillis: 6 * DAY, failureCode: null },
   },
 }
 
@@ -270,6 +283,13 @@ const FAILING: readonly (readonly [check: string, fault: Fault])[] = [
   ['indexes-agree', { documents: { defects: [{ index: 'tasks(list)', defect: 'no entry' }] } }],
   ['log-integrity', { log: { integrity: 'it fails' } }],
   ['log-schema', { log: newer }],
+  ['backup-target', { backups: { target: { ...TARGET, failure: 'EACCES' } } }],
+  ['backup-age', { backups: { target: { ...TARGET, newest: null } } }],
+  [
+    'backup-age',
+    { backups: { target: { ...TARGET, newest: { sequence: 7, ageMillis: 1.2 * DAY } } } },
+  ],
+  ['backup-rehearsal', { backups: { rehearsal: { ageMillis: 1, failureCode: 'BACKUP_CORRUPT' } } }],
   ['log-archive', { log: { damagedSegments: ['0000000001-00.jsonl.zst'] } }],
 ]
 
@@ -319,6 +339,10 @@ const WARNING: readonly (readonly [check: string, fault: Fault])[] = [
       of('clock', { clockAheadMillis: 5_000 }),
     ]
   }),
+  ['backup-recipients', { backups: { recipients: 0, target: null } }],
+  ['backup-recipients', { backups: { target: null } }],
+  ['backup-rehearsal', { backups: { rehearsal: null } }],
+  ['backup-rehearsal', { backups: { rehearsal: { ageMillis: 16 * DAY, failureCode: null } } }],
   ['owner', { owners: { owners: 0 } }],
   ['owner', { owners: { owners: 0, isClaimed: false } }],
   ['control-schema', { control: older }],

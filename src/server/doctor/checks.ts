@@ -4,6 +4,7 @@
  */
 import type { DoctorReport } from '../../wire/doctor/report.ts'
 import { type Check, failed, skipped } from './check.ts'
+import { BACKUP_CHECKS } from './checks/backup-checks.ts'
 import { MACHINE_CHECKS } from './checks/machine-checks.ts'
 import { POSTGRES_CHECKS } from './checks/postgres-checks.ts'
 import { ROOT_CHECKS } from './checks/root-checks.ts'
@@ -20,6 +21,7 @@ export const AREAS: readonly CheckArea[] = [
   { title: 'The machine', checks: MACHINE_CHECKS },
   { title: 'PostgreSQL', checks: POSTGRES_CHECKS },
   { title: 'The Product root', checks: ROOT_CHECKS },
+  { title: 'Backups', checks: BACKUP_CHECKS },
 ]
 
 export const CHECKS: readonly Check[] = AREAS.flatMap(({ checks }) => checks)

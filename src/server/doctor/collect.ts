@@ -9,6 +9,7 @@ import type { ProductSettings } from '../../settings/settings.ts'
 import { lockRoot } from '../../storage/lock.ts'
 import { LOCK_FILE, readProductRoot } from '../../storage/root.ts'
 import { readDatabaseId } from '../documents.ts'
+import { readBackups } from './collect/backups.ts'
 import { readDocumentDatabase, readIdentity } from './collect/databases.ts'
 import type { CollectOptions, Found, Inside, LockState } from './collect/options.ts'
 import { readRootFiles } from './collect/root-files.ts'
@@ -30,6 +31,7 @@ export async function collect(options: CollectOptions): Promise<Readings> {
     ])
     const { stored, ...ofDocuments } = documentDatabase
     const ofRoot = await readRootFiles(options, held.state, root, stored)
+    const backups = await readBackups(product, root, system)
     const machine = await readMachine(options, held.state)
     const elapsedMillis = system.monotonicMillis() - begun.monotonic
     const driftMillis = system.nowMillis() - begun.wall - elapsedMillis
@@ -38,6 +40,7 @@ export async function collect(options: CollectOptions): Promise<Readings> {
       ...identity,
       ...ofDocuments,
       ...ofRoot,
+      backups,
       clock: { value: { driftMillis, elapsedMillis } },
       lock: held.state,
     }

@@ -26,6 +26,29 @@ export interface SettingsReading {
   readonly plainOrigins: readonly string[]
 }
 
+export interface BackupsReading {
+  /** Number of the recipients in the settings. */
+  readonly recipients: number
+  /** Null without a target in the settings. */
+  readonly target: BackupTargetReading | null
+  readonly baseIntervalMillis: number
+  /** True if this server rehearses restores. */
+  readonly rehearses: boolean
+  /** The last rehearsal; null before the first one. */
+  readonly rehearsal: { readonly ageMillis: number; readonly failureCode: string | null } | null
+}
+
+export interface BackupTargetReading {
+  /** The path or the bucket. */
+  readonly location: string
+  /** The reason why it cannot be read or written; null if it can. */
+  readonly failure: string | null
+  /** False where only a write could tell. */
+  readonly isWritable: boolean
+  /** The newest state that can be restored; null if there is no whole backup. */
+  readonly newest: { readonly sequence: number; readonly ageMillis: number } | null
+}
+
 export interface ClockReading {
   /** Milliseconds that the wall clock gained on the monotonic clock during the run. */
   readonly driftMillis: number
@@ -340,6 +363,7 @@ export interface Readings {
   readonly documentFile: Reading<DocumentFileReading>
   readonly documents: Reading<DocumentsReading>
   readonly log: Reading<LogReading>
+  readonly backups: Reading<BackupsReading>
 }
 
 /** A reading that was not made; `command` makes it. */
