@@ -12,7 +12,7 @@ import { S3Server } from '../../testing/servers/s3-server.ts'
 import { type Application, application, id, mutation, query, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { grantDownload, grantUpload, writeFileFunctions } from '../files/workspace.ts'
-import { productEnvironment, run } from '../harness.ts'
+import { productEnvironment, run, SERVER } from '../harness.ts'
 import { backUp, type MadeBackup, type NewServer, newServer, restore } from './backups.ts'
 
 const BYTES = randomBytes(200_000)
@@ -109,6 +109,29 @@ describe('svc-server restore', () => {
       await expectSameAnswers(restored)
     },
   )
+
+  test('the executable rehearses a restore, and ends with the pipe of its server', async () => {
+    const [environmentId] = readdirSync(backup.directory)
+    const [historyId] = readdirSync(join(backup.directory, environmentId!))
+    const identities = readFileSync(backup.identity, 'utf8').match(/^AGE-SECRET-KEY-.*$/gm)
+    const directory = join(app.installation.directory, 'rehearsal')
+    const target = { kind: 'directory', path: backup.directory }
+    const address = { environmentId, historyId }
+    const request = { target, address, identities, directory, freeFloorBytes: 0 }
+    const start = () =>
+      Bun.spawn([SERVER, '__backup-rehearsal'], { env: {}, stdin: 'pipe', stdout: 'pipe' })
+    const rehearsal = start()
+    rehearsal.stdin.write(`${JSON.stringify(request)}\n`)
+    await rehearsal.stdin.flush()
+    const reply = JSON.parse(await new Response(rehearsal.stdout).text())
+    expect(reply.rehearsed.documents).toBeGreaterThan(0)
+    expect(await rehearsal.exited).toBe(0)
+    rmSync(directory, { recursive: true })
+    const left = start()
+    left.stdin.write(`${JSON.stringify(request)}\n`)
+    await left.stdin.end()
+    expect(await left.exited).toBe(1)
+  })
 
   test('a tar file of a backup is restored, and a cut one is rejected', async () => {
     const tar = join(app.installation.directory, 'backup.tar')

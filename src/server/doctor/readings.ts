@@ -43,7 +43,7 @@ export interface BackupTargetReading {
   readonly location: string
   /** The reason why it cannot be read or written; null if it can. */
   readonly failure: string | null
-  /** False where only a write could tell. */
+  /** False if only a write could tell. */
   readonly isWritable: boolean
   /** The newest state that can be restored; null if there is no whole backup. */
   readonly newest: { readonly sequence: number; readonly ageMillis: number } | null

@@ -44,7 +44,8 @@ export const BACKUP_CHECKS = [
       if (target.failure !== null) return skipped('the target cannot be read')
       const { newest } = target
       if (newest === null) return failed('the target has no whole backup of this Environment')
-      const seen = `sequence ${newest.sequence} can be restored, of ${ageText(newest.ageMillis)} ago`
+      const age = ageText(newest.ageMillis)
+      const seen = `sequence ${newest.sequence} of ${age} ago can be restored`
       // Without changes a base is all that is written.
       const isOld = newest.ageMillis > baseIntervalMillis + BASE_DELAY_MILLIS
       return isOld ? failed(seen) : ok(seen)
