@@ -107,10 +107,11 @@ async function insertTable(
   const { rows: found } = await connection.query(
     `select attname as name, format_type(atttypid, atttypmod) as type, attidentity <> '' as numbered
        from pg_attribute
-      where attrelid = $1::regclass and attnum > 0 and not attisdropped
+      where attrelid = to_regclass($1) and attnum > 0 and not attisdropped
       order by attnum`,
     [`public.${table}`],
   )
+  // An earlier version may lack the table, whose rows then have unknown columns.
   const columns = found as unknown as { name: string; type: string; numbered: boolean }[]
   const names = columns.map(({ name }) => name)
   const places = columns.map((_, i) => `$${i + 1}::text[]`)
