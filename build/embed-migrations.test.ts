@@ -41,6 +41,30 @@ test('any text of an SQL file is preserved byte for byte', async () => {
   ])
 })
 
+test('a migration has the effects that are stated for its file', async () => {
+  mkdirSync(join(root, 'migrations/here'), { recursive: true })
+  writeFileSync(join(root, 'migrations/here/0001-first.sql'), 'select 1;\n')
+  const state = (file: string) =>
+    writeFileSync(
+      join(root, 'migrations/effects.json'),
+      JSON.stringify({ [file]: { readableFrom: 3, documentMicros: 9 } }),
+    )
+  const set = { directory: 'migrations/here', module: 'effects.ts' }
+  state('here/0001-first.sql')
+  writeFileSync(join(root, 'effects.ts'), renderMigrations(root, set))
+  expect(((await import(join(root, 'effects.ts'))) as { MIGRATIONS: unknown }).MIGRATIONS).toEqual([
+    { version: 1, name: 'first', readableFrom: 3, documentMicros: 9, sql: 'select 1;\n' },
+  ])
+  state('here/0001-other.sql')
+  expect(() => renderMigrations(root, set)).toThrow('0001-other.sql')
+  mkdirSync(join(root, 'migrations/identity'), { recursive: true })
+  writeFileSync(join(root, 'migrations/identity/0001-first.sql'), 'select 1;\n')
+  state('identity/0001-first.sql')
+  expect(() => renderMigrations(root, set)).toThrow(
+    'states readableFrom of identity/0001-first.sql',
+  )
+})
+
 test.each([
   ['a gap', ['0001-a.sql', '0003-b.sql']],
   ['a duplicate version', ['0001-a.sql', '0001-b.sql']],

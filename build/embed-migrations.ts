@@ -3,9 +3,15 @@
  * runtime and the tests use the same bytes. `--check` changes nothing and fails if a module is
  * stale.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
+import type { Migration } from '../src/value/databases/migrations.ts'
+
+/** Effects of migrations (migrations/README.md), by the path of the SQL file below the folder. */
+type Effects = Readonly<
+  Record<string, Pick<Migration, 'readableFrom' | 'documentMicros'> | undefined>
+>
 
 export interface MigrationSet {
   readonly directory: string
@@ -26,11 +32,13 @@ export const MIGRATION_SETS: readonly MigrationSet[] = [
   },
 ]
 
+const EFFECTS = 'migrations/effects.json'
 const FILE = /^([0-9]{4})-([a-z0-9]+(?:-[a-z0-9]+)*)\.sql$/
 
 /** Returns the text of one generated module. Versions are 1, 2, 3, ... without a gap. */
 export function renderMigrations(root: string, set: MigrationSet): string {
   const files = readdirSync(join(root, set.directory)).sort()
+  const effects = readEffects(root)
   const rows = files.map((file, i) => {
     const match = FILE.exec(file)
     assert(match !== null, `${set.directory}/${file} must have a name like 0001-some-name.sql`)
@@ -39,14 +47,31 @@ export function renderMigrations(root: string, set: MigrationSet): string {
     // A carriage return would make the checksum depend on the checkout.
     assert(!sql.includes('\r'), `${set.directory}/${file} has a carriage return`)
     const head = `  {\n    version: ${i + 1},\n    name: '${match[2]}',\n`
-    return `${head}    sql: \`${templateText(sql)}\`,\n  },\n`
+    const effect = effects[`${set.directory.replace('migrations/', '')}/${file}`] ?? {}
+    const fields = Object.entries(effect).map(([name, value]) => `    ${name}: ${value},\n`)
+    return `${head}${fields.join('')}    sql: \`${templateText(sql)}\`,\n  },\n`
   })
+  const value = relative(dirname(set.module), 'src/value/databases/migrations.ts')
+  const specifier = value.startsWith('.') ? value : `./${value}`
   return (
-    `/** Generated from ${set.directory} by build/embed-migrations.ts. Do not edit. */\n\n` +
-    'export const MIGRATIONS: readonly {\n' +
-    '  readonly version: number\n  readonly name: string\n  readonly sql: string\n' +
-    `}[] = [\n${rows.join('')}]\n`
+    `/** Generated from ${set.directory} by build/embed-migrations.ts. Do not edit. */\n` +
+    `import type { Migration } from '${specifier}'\n\n` +
+    `export const MIGRATIONS: readonly Migration[] = [\n${rows.join('')}]\n`
   )
+}
+
+/** Throws for an effect of a file that does not exist, which would be without effect. */
+function readEffects(root: string): Effects {
+  const path = join(root, EFFECTS)
+  if (!existsSync(path)) return {}
+  const effects = JSON.parse(readFileSync(path, 'utf8')) as Effects
+  for (const file of Object.keys(effects)) {
+    assert(existsSync(join(root, 'migrations', file)), `${EFFECTS} names ${file}, which is missing`)
+    // The contract lets no earlier program use a later schema (contract/management.md, Versioning).
+    const isReadable = effects[file]?.readableFrom !== undefined && file.startsWith('identity/')
+    assert(!isReadable, `${EFFECTS} states readableFrom of ${file}, which no program reads`)
+  }
+  return effects
 }
 
 function templateText(sql: string): string {

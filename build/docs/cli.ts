@@ -4,6 +4,7 @@ import { EXIT_CODES } from '../../src/client/command-line/help.ts'
 import { optionForm, usageOf } from '../../src/client/command-line/program.ts'
 import type { CommandSpec } from '../../src/client/contexts.ts'
 import { COMMANDS } from '../../src/client/main.ts'
+import { CHECK } from '../../src/server/arguments.ts'
 import { MODES } from '../../src/server/usage.ts'
 import { code, fenced, table } from './markdown.ts'
 
@@ -12,7 +13,11 @@ export function cliDocument(): string {
     `[\`svc ${name}\`](#svc-${name.replaceAll(' ', '-')})`,
     summary,
   ])
-  const modes = MODES.map(([name, description]) => [code(`svc-server ${name}`), description])
+  const modes = MODES.map(([name, description]) => {
+    // The only mode that needs an argument.
+    const use = name === 'upgrade' ? `${name} ${CHECK}` : name
+    return [code(`svc-server ${use}`), description]
+  })
   const exits = Object.entries(EXIT_CODES).map(([exit, meaning]) => [exit, meaning])
   return [
     HEAD,
@@ -30,8 +35,9 @@ nothing else there, and \`--help\`. An option is written \`--name VALUE\` or \`-
 `
 
 const SERVER = `The settings of all modes are variables of the environment: see
-[settings](settings.md). Only two modes have an argument:
-\`serve --accept-loss SEQUENCE\` ([backup](backup.md)) and \`verify-storage --repair\`.
+[settings](settings.md). These modes have arguments:
+\`serve --accept-loss SEQUENCE\` ([backup](backup.md)), \`verify-storage --repair\`,
+\`upgrade --check [--json]\` ([upgrade](upgrade.md)), and \`restore\` ([disaster](disaster.md)).
 `
 
 function commandSection(command: CommandSpec): string {

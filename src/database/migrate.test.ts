@@ -2,12 +2,13 @@ import { afterEach, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import { CODES } from '../errors/codes.ts'
 import { Fault } from '../errors/fault.ts'
+import type { Migration } from '../value/databases/migrations.ts'
 import { Secret } from '../value/secret.ts'
 import { Database } from './database.ts'
 import {
   IDENTITY_SCHEMA,
-  type Migration,
   migrate,
+  readMigrated,
   SCHEMA_VERSION,
   unsupportedReason,
 } from './migrate.ts'
@@ -85,11 +86,8 @@ test('a schema migrated step by step equals a fresh one', async () => {
   await migrate(fresh.database, AT)
   const stepwise = await empty()
   for (let version = 1; version <= MIGRATIONS.length; version++) {
-    const result = await migrate(
-      stepwise.database,
-      AT,
-      withMigrations(MIGRATIONS.slice(0, version)),
-    )
+    const schema = withMigrations(MIGRATIONS.slice(0, version))
+    const result = await migrate(stepwise.database, AT, schema)
     expect(result).toEqual({ from: version - 1, to: version })
   }
   expect(await schemaOf(stepwise.database)).toBe(await schemaOf(fresh.database))
@@ -160,8 +158,8 @@ test('servers that migrate at the same time wait for each other and all succeed'
 
 test.each([
   [
-    'a version that this program does not know',
-    'unknown',
+    'a version from the future',
+    `schema version ${SCHEMA_VERSION + 1} is unknown to this program`,
     (database: Database) =>
       database.rows(
         `insert into service_platform_migrations (version, name, checksum, applied_at_micros)
@@ -215,11 +213,78 @@ test.each([
   )
 })
 
-test('an older program rejects a newer schema', async () => {
+test('an older program rejects a newer schema of the identity, whatever that records', async () => {
   const { database } = await empty()
   await migrate(database, AT)
-  const fault = await failure(migrate(database, AT, withMigrations(MIGRATIONS.slice(0, 2))))
-  expect(fault.detail).toContain('version 3 is unknown')
+  const later = [READABLE, { ...EXPAND, readableFrom: 1 }]
+  await migrate(database, AT, withMigrations([...MIGRATIONS, ...later]))
+  for (const known of [MIGRATIONS.slice(0, 2), MIGRATIONS, [...MIGRATIONS, READABLE]]) {
+    const fault = await failure(migrate(database, AT, withMigrations(known)))
+    expect(fault.code).toBe('SERVER_PLATFORM_DATABASE_UNAVAILABLE')
+    expect(fault.detail).toBe(
+      'a newer version has changed it: ' +
+        `schema version ${known.length + 1} is unknown to this program`,
+    )
+  }
+})
+
+const READABLE: Migration = {
+  version: SCHEMA_VERSION + 1,
+  name: 'readable-from',
+  sql: 'alter table service_platform_migrations add column readable_from integer;',
+}
+const KNOWN = [...MIGRATIONS, READABLE]
+const LATER = KNOWN.length + 1
+const EXPAND: Migration = {
+  version: LATER,
+  name: 'expand',
+  sql: '-- Operators have notes.\nalter table service_operators add column note text;',
+  readableFrom: KNOWN.length,
+}
+const CONTRACT: Migration = {
+  version: LATER + 1,
+  name: 'contract',
+  sql: 'alter table service_operators drop column note;',
+  readableFrom: LATER,
+}
+const readable = (...later: Migration[]) => ({
+  ...withMigrations([...KNOWN, ...later]),
+  isReadableByEarlier: true,
+})
+
+test('a program uses a later schema that names its version, and leaves it as it is', async () => {
+  const { database } = await empty()
+  await migrate(database, AT, readable())
+  const later = readable(EXPAND)
+  expect(await migrate(database, AT, later)).toEqual({ from: KNOWN.length, to: LATER })
+  expect(await migrate(database, AT, readable())).toEqual({ from: LATER, to: LATER })
+  expect(await migrate(database, AT, later)).toEqual({ from: LATER, to: LATER })
+  // The migration after it is for programs of the version between alone.
+  expect(await migrate(database, AT, readable(EXPAND, CONTRACT))).toEqual({
+    from: LATER,
+    to: LATER + 1,
+  })
+  expect(await migrate(database, AT, later)).toEqual({ from: LATER + 1, to: LATER + 1 })
+  expect(await failure(migrate(database, AT, readable()))).toMatchObject({
+    code: 'SERVER_DATABASE_NEWER',
+    detail: `documents: schema version ${LATER + 1} is unknown to this program`,
+  })
+})
+
+test('a schema can be read as it will be migrated, and stays as it is', async () => {
+  const { database } = await empty()
+  await migrate(database, AT)
+  const before = await schemaOf(database)
+  const schema = withMigrations([...KNOWN, EXPAND])
+  const read = await readMigrated(database, schema, async (connection) => {
+    const { rows } = await connection.query('select count(note) from service_operators')
+    return rows
+  })
+  expect(read).toEqual([{ count: '0' }])
+  expect(await schemaOf(database)).toBe(before)
+  const failed = failure(readMigrated(database, schema, () => Promise.reject(new Fault('BUSY'))))
+  expect((await failed).code).toBe('BUSY')
+  expect(await schemaOf(database)).toBe(before)
 })
 
 test('a migration that fails leaves the database as it was', async () => {

@@ -1,10 +1,7 @@
 /** Generated from migrations/identity by build/embed-migrations.ts. Do not edit. */
+import type { Migration } from '../value/databases/migrations.ts'
 
-export const MIGRATIONS: readonly {
-  readonly version: number
-  readonly name: string
-  readonly sql: string
-}[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: 'initial',

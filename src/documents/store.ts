@@ -272,3 +272,9 @@ export interface DocumentStore {
   /** Waits for the pending batches, then closes the store. */
   close(): Promise<void>
 }
+
+/** The documents of the newest sequence of a store, for a backup. */
+export type DocumentsSnapshot = Pick<
+  DocumentStore,
+  'latestSequence' | 'versions' | 'operations' | 'schema'
+>

@@ -156,6 +156,22 @@ export const CODES = {
       'To continue without the missing changes, start once with `svc-server serve --accept-loss ' +
       'SEQUENCE` and the sequence that the documents end at.',
   },
+  SERVER_DATABASE_NEWER: {
+    kind: 'setting',
+    message: 'A newer version of this program has changed a database, and this one cannot use it.',
+    next:
+      'Start the newer version, or restore the backup that was made before it changed the ' +
+      'database.',
+  },
+  SERVER_UPGRADE_BACKUP_FAILED: {
+    kind: 'startup',
+    message:
+      'The backup before migrations, after which the previous version cannot start, failed, so ' +
+      'nothing was migrated.',
+    next:
+      'Make the target of backups reachable, or start the previous version again. To migrate ' +
+      'without this backup, make another one and unset the SERVICE_BACKUP_* settings.',
+  },
   SERVER_LISTEN_FAILED: {
     kind: 'startup',
     message: 'A listener could not be opened.',

@@ -1,10 +1,12 @@
-/** Arguments of `doctor`, `serve`, `verify-storage` and `restore`; the other modes take none. */
+/** Arguments of the modes that take some. */
 import { parseRestoreArguments } from './restore/arguments.ts'
 
-/** Argument of `doctor`. */
+/** Argument of `doctor` and `upgrade`. */
 export const JSON_OUTPUT = '--json'
 /** Argument of `verify-storage`. */
 export const REPAIR = '--repair'
+/** Argument of `upgrade`. It is required, since nothing else is offered. */
+export const CHECK = '--check'
 /** Argument of `serve`, followed by the sequence after which changes may be missing. */
 export const ACCEPT_LOSS = '--accept-loss'
 
@@ -13,6 +15,10 @@ const SEQUENCE = /^(?:0|[1-9][0-9]{0,15})$/
 /** Returns whether the mode accepts these arguments. */
 export function takesArguments(mode: string, args: readonly string[]): boolean {
   if (mode === 'restore') return parseRestoreArguments(args) !== null
+  if (mode === 'upgrade') {
+    const known = args.every((arg) => arg === CHECK || arg === JSON_OUTPUT)
+    return known && args.includes(CHECK) && new Set(args).size === args.length
+  }
   if (args.length === 0) return true
   if (mode === 'doctor') return args.length === 1 && args[0] === JSON_OUTPUT
   if (mode === 'verify-storage') return args.length === 1 && args[0] === REPAIR

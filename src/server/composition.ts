@@ -31,6 +31,7 @@ import { environmentApp, type OpenEnvironment, openEnvironment } from './environ
 import type { ProcessEnvironment } from './io.ts'
 import { type ListenerApp, openListener, type Surface } from './listeners.ts'
 import type { ShutdownStack } from './shutdown-stack.ts'
+import { prepareMigrations } from './upgrade/preparation.ts'
 
 export interface CompositionOptions {
   readonly configuration: ServerSettings
@@ -88,6 +89,7 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
     log,
   })
   closing.add(() => identity.close())
+  await prepareMigrations({ configuration, identity: identity.database, system, log })
   await identity.startup()
   const retention = new IdentityRetention({
     database: identity.database,

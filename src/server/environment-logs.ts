@@ -1,6 +1,6 @@
 /** Opens the log of the Environment and connects the server's logger to it. */
 import { join } from 'node:path'
-import { isFault } from '../errors/fault.ts'
+import { Fault, isFault } from '../errors/fault.ts'
 import { collectedRecord, droppedRecord, lineRecords } from '../product/logs/collected-records.ts'
 import { Logs } from '../product/logs/logs.ts'
 import { SecretRedaction } from '../product/logs/secret-redaction.ts'
@@ -45,7 +45,7 @@ export interface LogOptions {
   readonly metrics: Metrics
 }
 
-/** Throws SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE. */
+/** Throws SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE, SERVER_DATABASE_NEWER. */
 export async function openLogs(options: LogOptions): Promise<EnvironmentLogs> {
   const { root, settings, s3, system, metrics } = options
   const { projectId, environmentId } = root.descriptor
@@ -117,6 +117,9 @@ async function openStore(options: Parameters<typeof LogStore.open>[0]): Promise<
     return await LogStore.open(options)
   } catch (cause) {
     if (isFault(cause)) throw cause
-    throw invalidRoot(`${LOGS_FILE} cannot be opened: ${(cause as Error).message}`)
+    const { message } = cause as Error
+    // The thread of the log reports the code of an error.
+    if (message === 'SERVER_DATABASE_NEWER') throw new Fault(message, { detail: LOGS_FILE })
+    throw invalidRoot(`${LOGS_FILE} cannot be opened: ${message}`)
   }
 }

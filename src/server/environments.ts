@@ -105,13 +105,13 @@ export interface EnvironmentOptions {
 
 /**
  * Opens all parts. Throws SERVER_PRODUCT_ROOT_*, SERVER_DOCUMENT_DATABASE_UNAVAILABLE,
- * SERVER_DOCUMENTS_OLDER, SERVER_SANDBOX_UNAVAILABLE, PRODUCT_CORRUPT.
+ * SERVER_DOCUMENTS_OLDER, SERVER_DATABASE_NEWER, SERVER_SANDBOX_UNAVAILABLE, PRODUCT_CORRUPT.
  */
 export async function openEnvironment(options: EnvironmentOptions): Promise<OpenEnvironment> {
   const { configuration, rootPath, system, metrics, closing } = options
   const { processes = null } = options
   const isShared = processes !== null
-  const root = await openProductRoot(rootPath, system, isShared)
+  const root = await openProductRoot(rootPath, system, { isShared })
   closing.add(() => root.close())
   const { projectId, environmentId } = root.descriptor
   options.traces?.addAttributes({

@@ -4,6 +4,7 @@ import { parseSettings } from '../settings/settings.ts'
 import { realSystem } from '../system/system.ts'
 import { createLog } from '../telemetry/log.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
+import { prepareMigrations } from './upgrade/preparation.ts'
 
 interface ModeInput {
   readonly mode: 'recover-bootstrap' | 'recover-owner'
@@ -18,14 +19,16 @@ export async function withIdentity<T>(
 ): Promise<T> {
   const configuration = parseSettings(environment, mode)
   const system = realSystem()
+  const log = createLog({ system, sink: io.err, level: 'warn' })
   const identity = openIdentity({
     databaseUrl: configuration.identityDatabase.url,
     pepper: configuration.identityPepper,
     stateDirectory: configuration.stateDirectory,
     system,
-    log: createLog({ system, sink: io.err, level: 'warn' }),
+    log,
   })
   try {
+    await prepareMigrations({ configuration, identity: identity.database, system, log })
     return await use(identity)
   } finally {
     await identity.close()

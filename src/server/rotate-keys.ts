@@ -6,15 +6,21 @@ import { fault } from '../settings/sources.ts'
 import { keyringFiles } from '../storage/keyring-files.ts'
 import { openProductRoot } from '../storage/root.ts'
 import { realSystem } from '../system/system.ts'
+import { createLog } from '../telemetry/log.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
+import { prepareMigrations } from './upgrade/preparation.ts'
 
 export async function run(environment: ProcessEnvironment, io: ServerIo): Promise<number> {
-  const { product } = parseSettings(environment, 'rotate-keys')
+  const configuration = parseSettings(environment, 'rotate-keys')
+  const { product } = configuration
   if (product === null) {
     const rule = 'the Product root whose keys are rotated'
     throw fault('SERVER_CONFIGURATION_MISSING', 'SERVICE_PRODUCT_ROOT', rule)
   }
   const system = realSystem()
+  const log = createLog({ system, sink: io.err, level: 'warn' })
+  const migrates = ['control'] as const
+  await prepareMigrations({ configuration, identity: null, migrates, system, log })
   const root = await openProductRoot(product.root, system)
   try {
     report(io, rotateKeys({ system, root, files: keyringFiles(product.root) }))

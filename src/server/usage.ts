@@ -6,12 +6,13 @@ import { BUILD_VERSION } from '../value/version.ts'
 export const MODES = [
   ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
   ['doctor', 'check settings, machine, databases and files, and say what to repair; --json'],
-  ['migrate', 'create or upgrade the database schemas; safe to repeat'],
+  ['migrate', 'create or upgrade all databases; safe to repeat: svc docs upgrade'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
   ['recover-owner', 'issue an owner invitation where every owner has lost access'],
   ['restore', 'make a new Product root and identity database from a backup: svc docs disaster'],
   ['rotate-keys', 'seal the secrets of a stopped Product root under a new key'],
   ['serve', 'check the schema and serve until SIGTERM; --accept-loss SEQUENCE: svc docs backup'],
+  ['upgrade', '--check says what this version would change, and changes nothing; --json'],
   ['verify-storage', 'find missing and damaged files of a stopped server; --repair sets aside'],
   ['version', 'print the version'],
 ] as const

@@ -13,6 +13,7 @@ import { REPAIR } from './arguments.ts'
 import { openBlobs } from './blobs.ts'
 import { openRootDocuments } from './documents.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
+import { prepareMigrations } from './upgrade/preparation.ts'
 
 /** Runs the mode. Returns the exit code of corruption if bytes are missing or damaged. */
 export async function run(
@@ -20,13 +21,16 @@ export async function run(
   io: ServerIo,
   args: readonly string[],
 ): Promise<number> {
-  const { product } = parseSettings(environment, 'verify-storage')
+  const configuration = parseSettings(environment, 'verify-storage')
+  const { product } = configuration
   if (product === null) {
     const rule = 'the Product root whose files are verified'
     throw fault('SERVER_CONFIGURATION_MISSING', 'SERVICE_PRODUCT_ROOT', rule)
   }
   const system = realSystem()
   const log = createLog({ system, sink: io.err, level: 'warn' })
+  const migrates = ['control', 'documents'] as const
+  await prepareMigrations({ configuration, identity: null, migrates, system, log })
   const root = await openProductRoot(product.root, system)
   try {
     const { environmentId } = root.descriptor

@@ -47,6 +47,7 @@ export type SettingsMode =
   | 'recover-owner'
   | 'rotate-keys'
   | 'serve'
+  | 'upgrade'
   | 'verify-storage'
 
 export interface ServerSettings {

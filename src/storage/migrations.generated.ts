@@ -1,10 +1,7 @@
 /** Generated from migrations/control by build/embed-migrations.ts. Do not edit. */
+import type { Migration } from '../value/databases/migrations.ts'
 
-export const MIGRATIONS: readonly {
-  readonly version: number
-  readonly name: string
-  readonly sql: string
-}[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: 'product',
@@ -354,6 +351,16 @@ create table backups (
   check ((state = 'complete') = (last_segment is not null)),
   check ((state = 'failed') = (failure_code is not null))
 ) strict, without rowid;
+`,
+  },
+  {
+    version: 14,
+    name: 'readable-from',
+    sql: `-- Programs of earlier versions learn from the database whether they can use it.
+
+-- The lowest schema version whose programs read and write the database after the migration. Null
+-- for a migration that was applied before this one, which every later program knows.
+alter table control_migrations add column readable_from integer;
 `,
   },
 ]

@@ -20,6 +20,8 @@ import { TestSystem } from '../system/system.ts'
 import { IdFactory } from '../value/ids.ts'
 import { formatKeyring } from '../value/product-root.ts'
 import { findHistory } from './control/environment.ts'
+import { isRootLocked, lockRoot } from './lock.ts'
+import { MIGRATIONS } from './migrations.generated.ts'
 import { openProductRoot } from './root.ts'
 
 const system = new TestSystem()
@@ -272,7 +274,7 @@ describe('a Product root', () => {
     ;(await openProductRoot(directory, system)).close()
     for (const [change, restore] of [
       ["update control_migrations set checksum = 'x' || checksum", 'substr(checksum, 2)'],
-      ["insert into control_migrations values (99, 'later', 'x', 1)", null],
+      ["insert into control_migrations values (99, 'later', 'x', 1, 1)", null],
     ] as const) {
       const database = new Database(join(directory, 'control.db'))
       database.exec(change)
@@ -280,6 +282,29 @@ describe('a Product root', () => {
       if (restore !== null) database.exec(`update control_migrations set checksum = ${restore}`)
       database.close()
     }
+  })
+})
+
+describe('a Product root of another version', () => {
+  const KNOWN = MIGRATIONS.length
+  const record = (readableFrom: number) =>
+    `insert into control_migrations values (${KNOWN + 1}, 'later', 'x', 1, ${readableFrom})`
+  const change = (directory: string, ...statements: string[]) => {
+    const database = new Database(join(directory, 'control.db'))
+    for (const statement of statements) database.exec(statement)
+    database.close()
+  }
+
+  test('a later version that names this one is used and left as it is', async () => {
+    const directory = newRoot()
+    ;(await openProductRoot(directory, system)).close()
+    change(directory, 'alter table buckets add column later text', record(KNOWN))
+    ;(await openProductRoot(directory, system)).close()
+    change(directory, `update control_migrations set readable_from = version`)
+    expect(await rejectionOf(directory)).toMatchObject({
+      code: 'SERVER_DATABASE_NEWER',
+      detail: `control.db: schema version ${KNOWN + 1} is unknown to this program`,
+    })
   })
 })
 
@@ -305,6 +330,30 @@ describe('the lock', () => {
     // The rejected attempt must not have dropped the first lock.
     const other = Bun.spawnSync([process.execPath, ROOT_HOLDER, directory], { env: {} })
     expect(other.stderr.toString()).toContain('SERVER_PRODUCT_ROOT_LOCKED')
+    root.close()
+  })
+
+  test('a process that looks whether a root is locked does not keep a server from it', async () => {
+    const directory = newRoot()
+    ;(await openProductRoot(directory, system)).close()
+    const [lock, signal] = [join(directory, 'lock.db'), join(directory, 'signal')]
+    // Reads as `isRootLocked` does, and goes on while the lock is taken.
+    const reader = `const { Database } = require('bun:sqlite')
+      const database = new Database(process.argv[1], { readonly: true })
+      database.run('begin')
+      database.query('select count(*) from sqlite_schema').get()
+      process.stdout.write('reads')
+      while (!require('node:fs').existsSync(process.argv[2])) Bun.sleepSync(1)
+      Bun.sleepSync(50)
+      database.run('commit')`
+    const child = Bun.spawn([process.execPath, '-e', reader, lock, signal], { stdout: 'pipe' })
+    await child.stdout.getReader().read()
+    writeFileSync(signal, '')
+    lockRoot(lock).release()
+    expect(await child.exited).toBe(0)
+    expect(isRootLocked(lock)).toBe(false)
+    const root = await openProductRoot(directory, system)
+    expect(isRootLocked(lock)).toBe(true)
     root.close()
   })
 

@@ -16,7 +16,7 @@ import {
 import { ValidationError } from '../value/validation-error.ts'
 import { parseKeyring, parseRootDescriptor } from '../wire/files/product-root.ts'
 import { ArtifactStore } from './artifacts.ts'
-import { ControlDatabase } from './control/database.ts'
+import { ControlDatabase, type ControlOptions } from './control/database.ts'
 import {
   beginHistory,
   findEnvironment,
@@ -69,6 +69,9 @@ export const COPY_FILES_FILE = 'copy-files.db'
 export const COPY_DIRECTORY = 'copy.unfinished'
 /** The development key by which programs of this machine reach `svc dev`. */
 export const DEVELOPMENT_KEY_FILE = 'development.key'
+/** The backup that was made before migrations. */
+export const UPGRADE_FILE = 'upgrade.json'
+/** The file that the process that owns the root has locked. */
 export const LOCK_FILE = 'lock.db'
 /** The control database. */
 export const CONTROL_FILE = 'control.db'
@@ -84,6 +87,7 @@ const STATE_FILES = [
   FILES_DIRECTORY,
   LOGS_DIRECTORY,
   BACKUPS_DIRECTORY,
+  UPGRADE_FILE,
   ...withLogs(CONTROL_COPY_FILE),
   REHEARSAL_FILE,
   REHEARSAL_DIRECTORY,
@@ -122,26 +126,49 @@ export interface ProductRoot {
 /**
  * Throws SERVER_PRODUCT_ROOT_INVALID where the directory, its owner or modes, or a file in it is
  * wrong or two files disagree, SERVER_PRODUCT_ROOT_UNAVAILABLE where the disk or the permissions
- * prevent access, SERVER_PRODUCT_ROOT_LOCKED where a process holds the lock. Writes nothing before
- * both files of `svc init` are valid.
+ * prevent access, SERVER_PRODUCT_ROOT_LOCKED where a process holds the lock, and what
+ * `ControlDatabase.open` throws. Writes nothing before both files of `svc init` are valid.
  */
 export async function openProductRoot(
   path: string,
   system: Pick<System, 'nowMicros' | 'ids'>,
-  isShared = false,
+  options: ControlOptions = {},
 ): Promise<ProductRoot> {
   const { descriptor, keyring } = readProductRoot(path)
   const lock = lockRoot(join(path, LOCK_FILE))
   let control: ControlDatabase | null = null
   try {
     const later = requireControl(path)
-    control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros(), isShared)
+    control = ControlDatabase.open(join(path, CONTROL_FILE), system.nowMicros(), options)
     bindControl(control, { descriptor, keyring, later, ids: system.ids })
     const artifacts = new ArtifactStore(join(path, ARTIFACTS_DIRECTORY))
     await artifacts.open()
     return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
   } catch (error) {
     control?.close()
+    lock.release()
+    throw error
+  }
+}
+
+/**
+ * Opens a root for its owner process as a program of an earlier version has left it, with its
+ * control database at that schema version. Throws what `openProductRoot` throws.
+ */
+export function openUnmigratedRoot(
+  path: string,
+  system: Pick<System, 'nowMicros'>,
+  version: number,
+): ProductRoot {
+  const { descriptor, keyring } = readProductRoot(path)
+  const lock = lockRoot(join(path, LOCK_FILE))
+  try {
+    requireControl(path)
+    const file = join(path, CONTROL_FILE)
+    const control = ControlDatabase.open(file, system.nowMicros(), { version })
+    const artifacts = new ArtifactStore(join(path, ARTIFACTS_DIRECTORY))
+    return rootOf({ path, descriptor, keyring, control, artifacts }, lock.release)
+  } catch (error) {
     lock.release()
     throw error
   }

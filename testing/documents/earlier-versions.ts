@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest'
 import { encodeTrailer, encodeValue } from '../../src/documents/key-encoding.ts'
-import type { DocumentStore } from '../../src/documents/store.ts'
+import type { DocumentStore, DocumentsSnapshot } from '../../src/documents/store.ts'
 import { idMillis } from '../../src/value/ids.ts'
 import { found, operationRecord, pruneAll, whole } from './store-fixtures.ts'
 
@@ -107,4 +107,17 @@ export async function checkMigrated(store: DocumentStore): Promise<void> {
     { key: key(SECOND, '\0'), document: second },
     { key: key(FIRST, 'one'), document },
   ])
+}
+
+/** Returns what a backup reads of a store. */
+export async function scanned(documents: DocumentsSnapshot) {
+  const { latestSequence } = documents
+  const page = { after: '', snapshot: latestSequence, rowsMax: 100, textUnitsMax: 1_000_000 }
+  const { indexes, shapes, names } = documents.schema()
+  return {
+    latestSequence,
+    versions: (await documents.versions({ ...page, above: 0 })).rows,
+    operations: (await documents.operations(page)).rows,
+    schema: { indexes: [...indexes], shapes: [...shapes], names: [...names] },
+  }
 }

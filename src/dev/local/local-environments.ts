@@ -17,6 +17,8 @@ import {
   openEnvironment,
 } from '../../server/environments.ts'
 import type { ShutdownStack } from '../../server/shutdown-stack.ts'
+import { warnOneWay } from '../../server/upgrade/preparation.ts'
+import { surveyRoot } from '../../server/upgrade/survey.ts'
 import { readJwtProviders } from '../../settings/jwt-providers.ts'
 import { readLogSettings } from '../../settings/logs.ts'
 import { readMemory } from '../../settings/memory.ts'
@@ -69,6 +71,9 @@ export async function openLocalEnvironment(options: LocalOptions): Promise<Local
   const { rootPath, system, log, closing } = options
   const metrics = new Metrics(system)
   const memory = readMemory({}, 1)
+  const surveys = surveyRoot(rootPath)
+  // No backup is made before: the documents are those of the author.
+  if (surveys.some(({ oneWay }) => oneWay)) warnOneWay(log, surveys, null)
   const environment = await openEnvironment({
     configuration: { ...settingsOf(options), memory },
     rootPath,

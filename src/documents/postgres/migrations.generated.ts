@@ -1,10 +1,7 @@
 /** Generated from migrations/documents/postgres by build/embed-migrations.ts. Do not edit. */
+import type { Migration } from '../../value/databases/migrations.ts'
 
-export const MIGRATIONS: readonly {
-  readonly version: number
-  readonly name: string
-  readonly sql: string
-}[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: 'documents',
@@ -150,6 +147,7 @@ select name, '"any"' from tables where name is not null;
   {
     version: 3,
     name: 'compact-texts',
+    documentMicros: 100,
     sql: `-- IDs are stored as "<table>_" and the 16 bytes of their ULID, and the keys of index entries end
 -- with these 16 bytes alone. Entries that are in use have no end, which takes no byte.
 
@@ -261,6 +259,16 @@ alter table documents set (autovacuum_vacuum_scale_factor = 0.05);
 alter table index_entries set (autovacuum_vacuum_scale_factor = 0.05);
 alter table operations set (autovacuum_vacuum_scale_factor = 0.05);
 alter table batches set (autovacuum_vacuum_scale_factor = 0.05);
+`,
+  },
+  {
+    version: 4,
+    name: 'readable-from',
+    sql: `-- Programs of earlier versions learn from the database whether they can use it.
+
+-- The lowest schema version whose programs read and write the database after the migration. Null
+-- for a migration that was applied before this one, which every later program knows.
+alter table service_platform_migrations add column readable_from integer;
 `,
   },
 ]

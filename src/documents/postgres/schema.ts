@@ -10,6 +10,7 @@ export const DOCUMENT_SCHEMA: Schema = {
   product: 'service-platform-documents',
   migrations: MIGRATIONS,
   unavailable: 'SERVER_DOCUMENT_DATABASE_UNAVAILABLE',
+  isReadableByEarlier: true,
 }
 
 /**
@@ -39,7 +40,7 @@ export function documentDatabase(options: DocumentDatabaseOptions): Database {
   return new Database({ applicationName: 'svc-server documents', ...options, settings: SETTINGS })
 }
 
-/** Applies pending migrations. Throws SERVER_DOCUMENT_DATABASE_UNAVAILABLE. */
+/** Applies pending migrations. Throws what `migrate` throws. */
 export async function migrateDocuments(url: Secret, atMicros: bigint): Promise<MigrationResult> {
   const database = documentDatabase({ url, connectionsMax: 2, onIdleLoss: () => undefined })
   try {

@@ -2,12 +2,13 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { execute } from '../../../testing/databases/cluster.ts'
 import { freshDatabase } from '../../../testing/databases/postgres.ts'
-import { checkMigrated, EARLIER } from '../../../testing/documents/earlier-versions.ts'
+import { checkMigrated, EARLIER, scanned } from '../../../testing/documents/earlier-versions.ts'
 import { pruneAll } from '../../../testing/documents/store-fixtures.ts'
 import { openDocuments, TEST_ENVIRONMENT } from '../../../testing/documents/stores.ts'
 import { migrate } from '../../database/migrate.ts'
 import { Secret } from '../../value/secret.ts'
 import { DOCUMENT_SCHEMA, documentDatabase } from './schema.ts'
+import { readUnmigratedPostgres } from './unmigrated-documents.ts'
 
 async function migrated(versions: number): Promise<string> {
   const { url, drop } = await freshDatabase()
@@ -86,8 +87,13 @@ test('documents of the second version can be read, written and pruned', async ()
     `insert into ${schema}.state (environment_id, database_id, writer, epoch)
      values ('${TEST_ENVIRONMENT}', 'x', 'y', 1)`,
   )
+  // A backup before the migrations reads what the store returns after them.
+  const address = { url: new Secret(url), environmentId: TEST_ENVIRONMENT }
+  const unmigrated = await readUnmigratedPostgres(address, scanned)
+  expect(unmigrated.versions.length).toBeGreaterThan(1)
   const store = await openDocuments(url, { databaseId: 'x' })
   onTestFinished(() => store.close())
+  expect(await scanned(store)).toEqual(unmigrated)
   await checkMigrated(store)
   expect(await pruneAll(store, { operationsBeforeMicros: 2_000n })).toBe(1)
 })

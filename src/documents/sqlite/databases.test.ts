@@ -1,15 +1,24 @@
 import { Database } from 'bun:sqlite'
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { checkMigrated, EARLIER } from '../../../testing/documents/earlier-versions.ts'
+import { checkMigrated, EARLIER, scanned } from '../../../testing/documents/earlier-versions.ts'
 import { fault } from '../../../testing/documents/store-suite.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { openDatabase } from './databases.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { rangeStatement } from './reads.ts'
 import { openSqliteDocuments } from './stores.ts'
+import { readUnmigratedSqlite } from './unmigrated-documents.ts'
 
 let directory: string
 let path: string
@@ -68,7 +77,7 @@ describe('the document file', () => {
       () => tamper('create table other (id integer)', 'pragma application_id = 7'),
     ],
     ['a database without an application ID', () => tamper('create table other (id integer)')],
-    ['a newer version', () => tamper('pragma user_version = 1000')],
+    ['a newer version without its record', () => tamper('pragma user_version = 1000')],
     [
       'another migration under the same number',
       () => tamper('update migrations set checksum = zeroblob(32)'),
@@ -129,7 +138,7 @@ describe('the document file', () => {
       ),
       'update store set latest_sequence = 9',
     )
-    const store = await openSqliteDocuments(path)
+    const store = await openSqliteDocuments(path, { mayBeNew: false })
     expect(Object.fromEntries(store.fieldShapes())).toEqual({
       a: 'any',
       notes: 'any',
@@ -171,7 +180,14 @@ describe('the document file', () => {
                '${operation.releaseId}', '${operation.function}', '${operation.result}', 1, 1000)`,
       `update store set latest_sequence = ${latestSequence}, pruned_row = 0`,
     )
-    const store = await openSqliteDocuments(path)
+    const before = readFileSync(path)
+    // A backup before the migrations reads what the store returns after them.
+    const unmigrated = await readUnmigratedSqlite(path, scanned)
+    expect(before.readUInt32BE(60)).toBe(2)
+    expect(readFileSync(path).subarray(100)).toEqual(before.subarray(100))
+    const store = await openSqliteDocuments(path, { mayBeNew: false })
+    expect(await scanned(store)).toEqual(unmigrated)
+    expect(unmigrated.versions.length).toBeGreaterThan(1)
     await checkMigrated(store)
     await store.close()
     const database = openDatabase(path, { mayBeNew: false })
@@ -179,6 +195,37 @@ describe('the document file', () => {
     database.close()
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(readdirSync(directory).filter((name) => name.includes('copy'))).toEqual([])
+  })
+
+  test('a later version that names this one is used and left as it is', async () => {
+    await storeWithOneDocument()
+    const known = MIGRATIONS.length
+    const later = (readableFrom: number) => [
+      `insert into migrations (version, name, checksum, readable_from)
+       values (${known + 1}, 'later', zeroblob(32), ${readableFrom})`,
+      `pragma user_version = ${known + 1}`,
+    ]
+    tamper('alter table documents add column later text', ...later(known))
+    const store = await openSqliteDocuments(path)
+    const id = `notes_${'1'.repeat(26)}`
+    const writes = [{ id, createdAtMicros: 0n, text: '{}', entries: [] }]
+    await store.commit({ transactions: [{ sequence: 2, atMicros: 0n, writes }] })
+    await store.close()
+    expect(readFileSync(path).readUInt32BE(60)).toBe(known + 1)
+    tamper(`update migrations set readable_from = ${known + 1} where version = ${known + 1}`)
+    await expect(openSqliteDocuments(path)).rejects.toEqual(fault('SERVER_DATABASE_NEWER'))
+  })
+
+  test('a later version without a column of this one is rejected', async () => {
+    await storeWithOneDocument()
+    const known = MIGRATIONS.length
+    tamper(
+      'alter table operations drop column attempts',
+      `insert into migrations (version, name, checksum, readable_from)
+       values (${known + 1}, 'later', zeroblob(32), ${known})`,
+      `pragma user_version = ${known + 1}`,
+    )
+    await expect(openSqliteDocuments(path)).rejects.toEqual(fault('PRODUCT_CORRUPT'))
   })
 
   test('a copy without its write-ahead log is rejected unless it may be new', async () => {

@@ -12,6 +12,13 @@ import { binaryString } from '../../system/binary-strings.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import { DEFAULT_PLAN, type MemoryPlan } from '../../system/memory/memory-plan.ts'
 import { openOwnDatabase, openSharedDatabase } from '../../system/own-databases.ts'
+import {
+  canUse,
+  type Migration,
+  newerDetail,
+  readableFrom,
+  recordsReadableFrom,
+} from '../../value/databases/migrations.ts'
 import { decodeStored } from '../../value/stored.ts'
 import { ULID_BYTES } from '../compact-ids.ts'
 import { faultOfStoredData } from '../store-faults.ts'
@@ -35,13 +42,12 @@ export interface OpenOptions {
 }
 
 /**
- * Opens a read-only connection. Throws UNAVAILABLE where the file cannot be opened and
- * PRODUCT_CORRUPT where it is not a document store that this version can use.
+ * Opens a read-only connection. Throws UNAVAILABLE where the file cannot be opened,
+ * PRODUCT_CORRUPT where it is not a document store and SERVER_DATABASE_NEWER where this version
+ * cannot use it.
  */
-export function openDatabase(
-  path: string,
-  { mayBeNew, isTemporary = false, isShared = false, memory = DEFAULT_PLAN }: OpenOptions,
-): Database {
+export function openDatabase(path: string, options: OpenOptions): Database {
+  const { mayBeNew, isTemporary = false, isShared = false, memory = DEFAULT_PLAN } = options
   let database: Database | undefined
   try {
     createFile(path)
@@ -54,7 +60,7 @@ export function openDatabase(
     // 64, and a read of a hot document takes the same time with both.
     const pragmas = { cacheMiB: memory.pageCacheMib, isTemporary }
     configure(database, pragmas)
-    migrate(database)
+    database.transaction(applyPending)(database)
     if (pragma(database, 'auto_vacuum') !== INCREMENTAL && writeCopy(database, path)) {
       database = replaceByCopy(database, path)
       configure(database, pragmas)
@@ -62,6 +68,25 @@ export function openDatabase(
     checkSchema(database)
     checkRows(database)
     database.run('pragma query_only = on')
+    return database
+  } catch (error) {
+    database?.close()
+    throw storeFault(error)
+  }
+}
+
+/**
+ * Opens an existing file in a transaction that has applied the pending migrations, which the caller
+ * rolls back. Throws what `openDatabase` throws.
+ */
+export function openUnmigrated(path: string, { pageCacheMib }: MemoryPlan): Database {
+  let database: Database | undefined
+  try {
+    database = openOwnDatabase(path)
+    rejectForeignFile(database, false)
+    configure(database, { cacheMiB: pageCacheMib, isTemporary: false })
+    database.run('begin immediate')
+    applyPending(database)
     return database
   } catch (error) {
     database?.close()
@@ -168,45 +193,76 @@ function rejectForeignFile(database: Database, mayBeNew: boolean): void {
     id === APPLICATION_ID || (mayBeNew && empty && id === 0),
     'the file is not a document store',
   )
-  const version = pragma(database, 'user_version')
-  assert(version <= MIGRATIONS.length, 'the file was written by a newer version')
 }
 
-function migrate(database: Database): void {
+/** Returns the schema version. Throws SERVER_DATABASE_NEWER. */
+export function verifyVersion(database: Database): number {
   const applied = pragma(database, 'user_version')
-  for (const { version, name, sql } of MIGRATIONS) {
-    const checksum = sha256(sql)
-    if (version <= applied) {
-      const row = database
-        .query<{ checksum: Uint8Array }, [number]>(
-          'select checksum from migrations where version = ?1',
-        )
-        .get(version)
-      const isEqual = row !== null && digestEquals(row.checksum, checksum)
-      assert(isEqual, `migration ${version} is not the one that was applied`)
-      continue
-    }
-    database.transaction(() => {
-      database.run(sql)
-      database.run('insert into migrations (version, name, checksum) values (?1, ?2, ?3)', [
-        version,
-        name,
-        checksum,
-      ])
-      database.run(`pragma user_version = ${version}`)
-      database.run(`pragma application_id = ${APPLICATION_ID}`)
-    })()
+  if (applied <= MIGRATIONS.length) return applied
+  const unknown = database
+    .query<{ version: number; readable_from: number | null }, [number]>(
+      'select version, readable_from from migrations where version > ?1',
+    )
+    .all(MIGRATIONS.length)
+    .map(({ version, readable_from }) => ({ version, readableFrom: readable_from }))
+  assert(unknown.length === applied - MIGRATIONS.length, 'a migration is not recorded')
+  if (canUse(MIGRATIONS.length, unknown)) return applied
+  throw new Fault('SERVER_DATABASE_NEWER', { detail: newerDetail('documents.db', unknown) })
+}
+
+/** Applies all pending migrations, in a transaction: of a log that was cut, all remain or none. */
+function applyPending(database: Database): void {
+  const applied = verifyVersion(database)
+  for (const { version, sql } of MIGRATIONS.slice(0, applied)) {
+    const row = database
+      .query<{ checksum: Uint8Array }, [number]>(
+        'select checksum from migrations where version = ?1',
+      )
+      .get(version)
+    const isEqual = row !== null && digestEquals(row.checksum, sha256(sql))
+    assert(isEqual, `migration ${version} is not the one that was applied`)
   }
+  for (const migration of MIGRATIONS.slice(applied)) apply(database, migration)
+}
+
+function apply(database: Database, migration: Migration): void {
+  const { version, name, sql } = migration
+  database.run(sql)
+  const record = 'insert into migrations (version, name, checksum) values (?1, ?2, ?3)'
+  database.run(record, [version, name, sha256(sql)])
+  if (recordsReadableFrom(MIGRATIONS, version)) {
+    const note = 'update migrations set readable_from = ?1 where version = ?2'
+    database.run(note, [readableFrom([migration]), version])
+  }
+  database.run(`pragma user_version = ${version}`)
+  database.run(`pragma application_id = ${APPLICATION_ID}`)
 }
 
 function checkSchema(database: Database): void {
   const fresh = new Database(':memory:')
   try {
     for (const { sql } of MIGRATIONS) fresh.run(sql)
-    assert(schemaText(database) === schemaText(fresh), 'the schema is not that of its version')
+    if (pragma(database, 'user_version') > MIGRATIONS.length) {
+      const found = new Set(columnsOf(database))
+      const isComplete = columnsOf(fresh).every((column) => found.has(column))
+      assert(isComplete, 'the schema of a later version lacks columns of this one')
+    } else {
+      assert(schemaText(database) === schemaText(fresh), 'the schema is not that of its version')
+    }
   } finally {
     fresh.close()
   }
+}
+
+/** A later version only adds to the schema while it keeps the file readable for this one. */
+function columnsOf(database: Database): string[] {
+  return database
+    .query<{ name: string }, []>(
+      `select s.name || '.' || c.name as name
+         from sqlite_schema s join pragma_table_info(s.name) c where s.type = 'table'`,
+    )
+    .all()
+    .map(({ name }) => name)
 }
 
 function schemaText(database: Database): string {

@@ -1,8 +1,10 @@
 /** Reads of a document file for the doctor: they change neither the file nor its log. */
 import type { Database } from 'bun:sqlite'
+import { isFault, reasonText } from '../../errors/fault.ts'
 import { digestEquals, sha256 } from '../../system/digests.ts'
 import { type DatabaseUse, inspectDatabase, integrityOf } from '../../system/inspected-databases.ts'
 import type { FollowedDocuments } from '../followed-documents.ts'
+import { verifyVersion } from './databases.ts'
 import { followOpenDatabase } from './followed-store.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { loadFieldShapes, loadState } from './writer-state.ts'
@@ -63,9 +65,12 @@ export function readSqliteDocuments<T>(
 function schemaOf(database: Database): SqliteInspection['schema'] {
   const version = Number(pragma(database, 'user_version'))
   const known = MIGRATIONS.length
-  if (version > known) {
-    const defect = `documents.db has schema version ${version}, which a newer program wrote`
-    return { version, known, defect }
+  // A later version may let this one use the file.
+  try {
+    verifyVersion(database)
+  } catch (error) {
+    if (!isFault(error)) return { version, known, defect: 'a migration is not recorded' }
+    return { version, known, defect: reasonText(error) }
   }
   const changed = MIGRATIONS.slice(0, version).find(({ version: applied, sql }) => {
     const row = database

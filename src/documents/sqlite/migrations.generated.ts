@@ -1,10 +1,7 @@
 /** Generated from migrations/documents/sqlite by build/embed-migrations.ts. Do not edit. */
+import type { Migration } from '../../value/databases/migrations.ts'
 
-export const MIGRATIONS: readonly {
-  readonly version: number
-  readonly name: string
-  readonly sql: string
-}[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: 'initial',
@@ -128,6 +125,7 @@ select name, '"any"' from tables where name is not null;
   {
     version: 3,
     name: 'compact-texts',
+    documentMicros: 100,
     sql: `-- IDs are stored as "<table>_" and the 16 bytes of their ULID, and the keys of index entries end
 -- with these 16 bytes alone: a quarter of the file was the texts of IDs.
 
@@ -256,6 +254,16 @@ drop table operations;
 alter table compact_operations rename to operations;
 
 drop table places;
+`,
+  },
+  {
+    version: 4,
+    name: 'readable-from',
+    sql: `-- Programs of earlier versions learn from the database whether they can use it.
+
+-- The lowest schema version whose programs read and write the database after the migration. Null
+-- for a migration that was applied before this one, which every later program knows.
+alter table migrations add column readable_from integer;
 `,
   },
 ]

@@ -432,6 +432,16 @@ test('a reading that failed may have its own command', () => {
   })
 })
 
+test('a schema of a newer version that lets this one use it is no defect', () => {
+  const schema = { version: 4, known: 3, defect: null }
+  const { control } = HEALTHY
+  const { checks } = diagnose(faulty({ control: { ...control, schema } }))
+  expect(checks.find(({ name }) => name === 'control-schema')).toMatchObject({
+    status: 'ok',
+    seen: 'schema version 4 of a newer svc-server, which lets this one use it',
+  })
+})
+
 test('an origin that cannot be reached is skipped', () => {
   const [first] = HEALTHY.certificates
   const report = diagnose(faulty({ certificates: [{ ...first!, remainingMillis: null }] }))

@@ -8,6 +8,13 @@ import { assert } from '../../errors/assert.ts'
 import { Fault, isFault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import { openOwnDatabase, openSharedDatabase } from '../../system/own-databases.ts'
+import {
+  canUse,
+  newerDetail,
+  type RecordedMigration,
+  readableFrom,
+  recordsReadableFrom,
+} from '../../value/databases/migrations.ts'
 import { ensureOwnFile, invalidRoot } from '../files.ts'
 import { MIGRATIONS } from '../migrations.generated.ts'
 import { ControlChanges } from './changes.ts'
@@ -25,6 +32,21 @@ export interface ControlTx extends ControlReader {
   /** Returns the number of changed rows. */
   run(sql: string, ...parameters: Parameter[]): number
 }
+
+export interface ControlOptions {
+  /** True if other processes of the server follow the database. */
+  readonly isShared?: boolean
+  /** The schema version to migrate to; that of this program if absent. */
+  readonly version?: number
+}
+
+/** The table that records migrations. It precedes them, and they change it. */
+export const MIGRATIONS_TABLE = `create table if not exists control_migrations (
+  version integer primary key,
+  name text not null,
+  checksum text not null,
+  applied_at integer not null
+) strict`
 
 export class ControlDatabase {
   readonly #path: string
@@ -48,14 +70,14 @@ export class ControlDatabase {
 
   /**
    * Opens the database, which it creates if absent, and migrates it. Throws
-   * SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE. `isShared` lets other processes
-   * of the server follow it. A restore of a backup of an older version opens it at a `version`.
+   * SERVER_PRODUCT_ROOT_INVALID or SERVER_PRODUCT_ROOT_UNAVAILABLE, and SERVER_DATABASE_NEWER where
+   * this version cannot use it. `isShared` lets other processes of the server follow it. A restore
+   * of a backup of an older version opens it at a `version`.
    */
   static open(
     path: string,
     nowMicros: bigint,
-    isShared = false,
-    version = MIGRATIONS.length,
+    { isShared = false, version = MIGRATIONS.length }: ControlOptions = {},
   ): ControlDatabase {
     // Created before SQLite opens it, as SQLite's log files take their mode from this file.
     ensureOwnFile(path)
@@ -190,23 +212,10 @@ export class ControlDatabase {
 
   #migrate(nowMicros: bigint, to: number): void {
     this.transaction((tx) => {
-      tx.run(
-        `create table if not exists control_migrations (
-           version integer primary key,
-           name text not null,
-           checksum text not null,
-           applied_at integer not null
-         ) strict`,
-      )
-      const recorded = tx.all<{ version: number; checksum: string }>(
-        'select version, checksum from control_migrations order by version',
-      )
-      recorded.forEach(({ version, checksum }, i) => {
-        if (!isKnownMigration(i, version, checksum)) {
-          throw invalidRoot(`control.db has an unknown schema version ${version}`)
-        }
-      })
-      for (const { version, name, sql } of MIGRATIONS.slice(recorded.length, to)) {
+      tx.run(MIGRATIONS_TABLE)
+      const found = verifyMigrations(tx)
+      for (const migration of MIGRATIONS.slice(found, to)) {
+        const { version, name, sql } = migration
         this.#database.exec(sql)
         tx.run(
           `insert into control_migrations (version, name, checksum, applied_at)
@@ -216,15 +225,37 @@ export class ControlDatabase {
           sha256Hex(sql),
           nowMicros,
         )
+        if (!recordsReadableFrom(MIGRATIONS, version)) continue
+        const readable = readableFrom([migration])
+        tx.run(
+          'update control_migrations set readable_from = ? where version = ?',
+          readable,
+          version,
+        )
       }
     })
   }
 }
 
-/** Returns whether the migration that was recorded at this place is that of this program. */
-export function isKnownMigration(place: number, version: number, checksum: string): boolean {
-  const migration = MIGRATIONS[place]
-  return migration?.version === version && sha256Hex(migration.sql) === checksum
+/**
+ * Returns the recorded schema version. Throws SERVER_PRODUCT_ROOT_INVALID where the records are not
+ * those of this program, and SERVER_DATABASE_NEWER where it cannot live with later ones.
+ */
+export function verifyMigrations({ all }: Pick<ControlReader, 'all'>): number {
+  const recorded = all<{ version: number; checksum: string; readable_from?: number | null }>(
+    'select * from control_migrations order by version',
+  )
+  const unknown: RecordedMigration[] = []
+  recorded.forEach(({ version, checksum, readable_from }, i) => {
+    const migration = MIGRATIONS[i]
+    const isKnown = migration !== undefined && sha256Hex(migration.sql) === checksum
+    if (version !== i + 1 || (migration !== undefined && !isKnown)) {
+      throw invalidRoot(`control.db has an unknown schema version ${version}`)
+    }
+    if (!isKnown) unknown.push({ version, readableFrom: readable_from ?? null })
+  })
+  if (canUse(MIGRATIONS.length, unknown)) return recorded.length
+  throw new Fault('SERVER_DATABASE_NEWER', { detail: newerDetail('control.db', unknown) })
 }
 
 /** Translates SQLite's result codes to PRODUCT_CORRUPT and PRODUCT_UNAVAILABLE. */

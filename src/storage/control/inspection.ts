@@ -1,8 +1,9 @@
 /** Reads of a control database for the doctor: they change neither the file nor its log. */
 import type { Database, SQLQueryBindings } from 'bun:sqlite'
+import { isFault, reasonText } from '../../errors/fault.ts'
 import { type DatabaseUse, inspectDatabase, integrityOf } from '../../system/inspected-databases.ts'
 import { MIGRATIONS } from '../migrations.generated.ts'
-import { type ControlReader, isKnownMigration, type Parameter } from './database.ts'
+import { type ControlReader, type Parameter, verifyMigrations } from './database.ts'
 
 export interface ControlInspection {
   /** `ok`, or the finding; null if the file has more bytes than are checked. */
@@ -54,13 +55,10 @@ function schemaOf(reader: ControlReader): ControlInspection['schema'] {
   const known = MIGRATIONS.length
   const table = reader.get(`select 1 from sqlite_schema where name = 'control_migrations'`)
   if (table === null) return { version: 0, known, defect: null }
-  const recorded = reader.all<{ version: number; checksum: string }>(
-    'select version, checksum from control_migrations order by version',
-  )
-  const unknown = recorded.find(
-    ({ version, checksum }, i) => !isKnownMigration(i, version, checksum),
-  )
-  if (unknown === undefined) return { version: recorded.length, known, defect: null }
-  const defect = `control.db has an unknown schema version ${unknown.version}`
-  return { version: null, known, defect }
+  try {
+    return { version: verifyMigrations(reader), known, defect: null }
+  } catch (error) {
+    if (!isFault(error)) throw error
+    return { version: null, known, defect: reasonText(error) }
+  }
 }

@@ -1,6 +1,8 @@
 /** Reads of the log and its archive for the doctor: they change neither. */
+import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { inspectDatabase, integrityOf } from '../../system/inspected-databases.ts'
+import { NewerLogError, verifyLogVersion } from './log-migrations.ts'
 import { MIGRATIONS } from './migrations.generated.ts'
 import { lostSince, UnwrittenFile } from './unwritten-file.ts'
 
@@ -48,6 +50,17 @@ interface SegmentRow {
   readonly place: 'root' | 's3' | 'none'
 }
 
+/** A later version may let this one use the file. */
+function defectOf(database: Database): string | null {
+  try {
+    verifyLogVersion(database)
+    return null
+  } catch (error) {
+    if (error instanceof NewerLogError) return error.message
+    throw error
+  }
+}
+
 /** Throws SQLiteError and errors of the system where the log cannot be read. */
 export function inspectLog(options: LogInspectionOptions): LogInspection {
   return inspectDatabase(options.path, options.isRunning ? 'process' : 'caller', (database) => {
@@ -56,10 +69,9 @@ export function inspectLog(options: LogInspectionOptions): LogInspection {
       Object.values(database.query<object, []>('pragma user_version').get() ?? {})[0],
     )
     const known = MIGRATIONS.length
-    const defect =
-      version > known ? `logs.db has schema version ${version}, which a newer program wrote` : null
+    const defect = defectOf(database)
     const base = { integrity, schema: { version, known, defect } }
-    if (version !== known) return { ...base, ...NOTHING }
+    if (version < known || defect !== null) return { ...base, ...NOTHING }
     const one = (sql: string): number | null =>
       database.query<{ value: number | null }, []>(sql).get()?.value ?? null
     const segments = database

@@ -7,9 +7,9 @@ import { assert } from '../../errors/assert.ts'
 import { openOwnDatabase } from '../../system/own-databases.ts'
 import { LOG_LEVELS } from '../../value/logs/log-levels.ts'
 import { LogArchive } from './log-archive.ts'
+import { migrateLogs } from './log-migrations.ts'
 import type { LogBatch, LogJob, LogReply, LogResults, OpenLog, RecordColumns } from './log-rows.ts'
 import { DirectorySegments } from './log-segments.ts'
-import { MIGRATIONS } from './migrations.generated.ts'
 
 declare const self: Worker
 
@@ -82,25 +82,13 @@ function open({ path, directory, environmentId, now, isRemote }: OpenLog): numbe
     ]) {
       database.run(`pragma ${pragma}`)
     }
-    migrate(database)
+    migrateLogs(database)
     const files = new DirectorySegments(directory)
     opened = { database, archive: new LogArchive({ database, files, environmentId, isRemote }) }
     return nextSequence(database, now)
   } catch (error) {
     database.close()
     throw error
-  }
-}
-
-function migrate(database: Database): void {
-  const row = database.query<{ user_version: number }, []>('pragma user_version').get()
-  const applied = row?.user_version ?? 0
-  assert(applied <= MIGRATIONS.length, 'logs.db was written by a newer version')
-  for (const { version, sql } of MIGRATIONS.slice(applied)) {
-    database.transaction(() => {
-      database.run(sql)
-      database.run(`pragma user_version = ${version}`)
-    })()
   }
 }
 

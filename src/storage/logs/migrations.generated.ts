@@ -1,10 +1,7 @@
 /** Generated from migrations/logs by build/embed-migrations.ts. Do not edit. */
+import type { Migration } from '../../value/databases/migrations.ts'
 
-export const MIGRATIONS: readonly {
-  readonly version: number
-  readonly name: string
-  readonly sql: string
-}[] = [
+export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
     name: 'log-records',
@@ -61,6 +58,19 @@ alter table log_segments add column place text not null default 'root'
 -- 1 once the retention is over. The newest removed segment stays as a row: the chain of the
 -- segments that are left starts after its digest.
 alter table log_segments add column removed integer not null default 0 check (removed in (0, 1));
+`,
+  },
+  {
+    version: 3,
+    name: 'readable-from',
+    sql: `-- Programs of earlier versions learn from the database whether they can use it.
+
+create table log_migrations (
+  -- Migrations of earlier versions have no row.
+  version integer primary key,
+  -- The lowest schema version whose programs read and write the database after the migration.
+  readable_from integer not null
+) strict;
 `,
   },
 ]

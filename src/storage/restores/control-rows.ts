@@ -2,7 +2,12 @@
 import { Database } from 'bun:sqlite'
 import { Fault } from '../../errors/fault.ts'
 import { sha256Hex } from '../../system/digests.ts'
-import { ControlDatabase, type ControlTx, type Parameter } from '../control/database.ts'
+import {
+  ControlDatabase,
+  type ControlTx,
+  MIGRATIONS_TABLE,
+  type Parameter,
+} from '../control/database.ts'
 import { MIGRATIONS } from '../migrations.generated.ts'
 import type { BackupContents, TextColumns } from './backup-contents.ts'
 
@@ -30,6 +35,7 @@ export function controlSchema(migrations: readonly TextColumns[]): ControlSchema
   if (version === 0 || version > MIGRATIONS.length) throw unknownSchema(version)
   const database = new Database(':memory:')
   try {
+    database.run(MIGRATIONS_TABLE)
     for (const { sql } of MIGRATIONS.slice(0, version)) database.run(sql)
     const rows = database
       .query<{ name: string; keys: string }, []>(
@@ -62,7 +68,7 @@ export interface ControlRestore {
  * Throws BACKUP_CORRUPT for rows that the schema cannot have, and SERVER_PRODUCT_ROOT_UNAVAILABLE.
  */
 export function writeControlRows({ path, version, nowMicros, contents }: ControlRestore): void {
-  const control = ControlDatabase.open(path, nowMicros, false, version)
+  const control = ControlDatabase.open(path, nowMicros, { version })
   try {
     control.transaction((tx) => {
       // Rows refer to others that follow. The commit checks all references.

@@ -364,8 +364,9 @@ export function evaluateSchema({ version, known, defect }: SchemaReading) {
     return failed(`${defect}: use the svc-server that wrote it`, 'svc docs backup')
   }
   if (version === 0) return ok('empty: the next start creates the schema')
-  return version === known
-    ? ok(`schema version ${known}`)
+  if (version === known) return ok(`schema version ${known}`)
+  return version !== null && version > known
+    ? ok(`schema version ${version} of a newer svc-server, which lets this one use it`)
     : warning(`schema version ${version}, and the next start migrates it to ${known}`)
 }
 

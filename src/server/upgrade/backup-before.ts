@@ -1,0 +1,218 @@
+/**
+ * Makes a base of a stopped server of an earlier version before its databases are migrated. The
+ * control and the identity database are read at their schema versions, so that the earlier version
+ * can restore them; documents have the same form in the backups of all versions.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type BaseResult, makeBase } from '../../backups/base/base-backup.ts'
+import { guardedTarget } from '../../backups/service/guarded-target.ts'
+import { DirectoryTarget } from '../../backups/targets/directory.ts'
+import { makeDirectories } from '../../backups/targets/directory-files.ts'
+import type { BackupTarget } from '../../backups/targets/targets.ts'
+import type { Database } from '../../database/database.ts'
+import { readUnmigratedPostgres } from '../../documents/postgres/unmigrated-documents.ts'
+import { readUnmigratedSqlite } from '../../documents/sqlite/unmigrated-documents.ts'
+import type { DocumentsSnapshot } from '../../documents/store.ts'
+import type { BackupSettings } from '../../settings/backups.ts'
+import type { ProductSettings } from '../../settings/settings.ts'
+import { insertBackup, markBackupComplete } from '../../storage/control/backups.ts'
+import { ControlDatabase, type ControlReader } from '../../storage/control/database.ts'
+import { beginHistory, findHistory } from '../../storage/control/environment.ts'
+import { readOwnFile } from '../../storage/files.ts'
+import { MIGRATIONS as CONTROL } from '../../storage/migrations.generated.ts'
+import {
+  BACKUPS_DIRECTORY,
+  CONTROL_FILE,
+  DOCUMENTS_FILE,
+  openUnmigratedRoot,
+  type ProductRoot,
+  UPGRADE_FILE,
+} from '../../storage/root.ts'
+import { writeFileAtomic } from '../../system/files.ts'
+import type { System } from '../../system/system.ts'
+import type { BackupId, HistoryId } from '../../value/ids.ts'
+import { ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
+import type { Secret } from '../../value/secret.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { formatUpgrade, parseUpgrade, type UpgradeBackup } from '../../wire/files/upgrades.ts'
+import { targetOf } from '../backups/backups.ts'
+import { openBlobs } from '../blobs.ts'
+import type { DatabaseSurvey } from './survey.ts'
+
+export interface BackupBeforeOptions {
+  readonly product: Pick<ProductSettings, 'root' | 'database' | 'storage'> & {
+    readonly backups: BackupSettings
+  }
+  readonly identity: Database
+  /** Null leaves it out. */
+  readonly pepper: Secret | null
+  readonly system: System
+}
+
+interface Unmigrated extends BackupBeforeOptions {
+  readonly root: ProductRoot
+  readonly historyId: HistoryId
+  readonly backupId: BackupId
+  readonly found: UpgradeBackup['found']
+}
+
+/** The control database records backups from this schema version on. */
+const RECORDING = CONTROL.find(({ name }) => name === 'backups')!.version
+
+/**
+ * Returns the backup, or the one that was made before migrations that were begun and interrupted:
+ * another one would have what these have changed. Null if the root has nothing yet. Throws
+ * UNAVAILABLE and PRODUCT_CORRUPT, and the faults of a root that cannot be opened.
+ */
+export async function backUpBefore(
+  surveys: readonly DatabaseSurvey[],
+  options: BackupBeforeOptions,
+): Promise<UpgradeBackup | null> {
+  const { product, system } = options
+  const versions = versionsOf(surveys)
+  const { control } = versions.found
+  if (control === 0) return null
+  const root = openUnmigratedRoot(product.root, system, control)
+  try {
+    const earlier = readUpgrade(product.root)
+    if (earlier !== null && isOf(earlier, versions)) return earlier
+    const historyId = root.control.read(historyOf) ?? system.ids.make('hst')
+    const backupId = system.ids.make('bkp')
+    const { found } = versions
+    const unmigrated = { ...options, root, historyId, backupId, found }
+    const made = await makeBackup(unmigrated)
+    record(unmigrated, made)
+    const { toSequence: sequence, atMicros } = made.base
+    const backup = { backupId, historyId, sequence, atMicros, ...versions }
+    writeFileAtomic(join(product.root, UPGRADE_FILE), formatUpgrade(backup))
+    return backup
+  } finally {
+    root.close()
+  }
+}
+
+type Versions = Pick<UpgradeBackup, 'found' | 'target'>
+
+function versionsOf(surveys: readonly DatabaseSurvey[]): Versions {
+  const of = (name: DatabaseSurvey['name'], field: 'found' | 'target') =>
+    surveys.find((survey) => survey.name === name)?.[field] ?? 0
+  const all = (field: 'found' | 'target') => ({
+    identity: of('identity', field),
+    control: of('control', field),
+    documents: of('documents', field),
+    logs: of('logs', field),
+  })
+  return { found: all('found'), target: all('target') }
+}
+
+const NAMES = ['identity', 'control', 'documents', 'logs'] as const
+
+/** Returns whether migrations that this backup was made for have begun. */
+function isOf(backup: Versions, { found, target }: Versions): boolean {
+  return (
+    NAMES.every((name) => backup.target[name] === target[name]) &&
+    NAMES.every((name) => found[name] >= backup.found[name]) &&
+    NAMES.some((name) => found[name] > backup.found[name])
+  )
+}
+
+function readUpgrade(root: string): UpgradeBackup | null {
+  const path = join(root, UPGRADE_FILE)
+  if (!existsSync(path)) return null
+  try {
+    return parseUpgrade(readOwnFile(path, ROOT_FILE_BYTES_MAX, 'private'))
+  } catch (error) {
+    // Another version wrote it.
+    if (error instanceof ValidationError) return null
+    throw error
+  }
+}
+
+/** Null where the control database is older than histories. */
+function historyOf(reader: ControlReader): HistoryId | null {
+  const column = `select 1 from pragma_table_info('environment') where name = 'history_id'`
+  return reader.get(column) === null ? null : findHistory(reader)
+}
+
+async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
+  const { product, root, identity, pepper, system, historyId, backupId } = unmigrated
+  const { environmentId } = root.descriptor
+  const blobs = await openBlobs({
+    rootPath: root.path,
+    environmentId,
+    storage: product.storage,
+  })
+  const target = await openTarget(unmigrated)
+  return readDocuments(unmigrated, (documents) =>
+    makeBase({
+      server: {
+        system,
+        store: documents,
+        holdSnapshot: () => ({ sequence: documents.latestSequence, release: () => undefined }),
+        holdFiles: () => () => undefined,
+        root,
+        blobs,
+        identity,
+        pepper,
+      },
+      target,
+      recipients: product.backups.recipients,
+      historyId,
+      backupId,
+    }),
+  )
+}
+
+async function openTarget({ product, backupId }: Unmigrated): Promise<BackupTarget> {
+  const { backups, root, storage } = product
+  if (backups.target !== null) return targetOf(backups.target)
+  await makeDirectories(root, `${BACKUPS_DIRECTORY}/${backupId}`)
+  const space = { directory: root, floorBytes: storage.freeFloorBytes }
+  const target = new DirectoryTarget(join(root, BACKUPS_DIRECTORY, backupId))
+  return guardedTarget(target, () => undefined, space)
+}
+
+const EMPTY: DocumentsSnapshot = {
+  latestSequence: 0,
+  versions: () => ({ rows: [], after: null }),
+  operations: () => ({ rows: [], after: null }),
+  schema: () => ({ indexes: [], shapes: new Map(), names: new Map() }),
+}
+
+function readDocuments<T>(
+  { product: { database }, root, found }: Unmigrated,
+  read: (documents: DocumentsSnapshot) => Promise<T>,
+): Promise<T> {
+  if (found.documents === 0) return read(EMPTY)
+  if (database === null) return readUnmigratedSqlite(join(root.path, DOCUMENTS_FILE), read)
+  const { environmentId } = root.descriptor
+  return readUnmigratedPostgres({ url: database.url, environmentId }, read)
+}
+
+/** Lists the backup among those of the root, and lets the root continue its history. */
+function record(unmigrated: Unmigrated, made: BaseResult): void {
+  const { root, product, historyId, backupId, found, system } = unmigrated
+  const now = system.nowMicros()
+  const version = Math.max(found.control, RECORDING)
+  const control = ControlDatabase.open(join(root.path, CONTROL_FILE), now, { version })
+  try {
+    control.transaction((tx) => {
+      if (findHistory(tx) === null) beginHistory(tx, historyId)
+      const location = product.backups.target === null ? 'root' : 'target'
+      const createdAtMicros = BigInt(made.base.atMicros)
+      insertBackup(tx, { backupId, historyId, reason: 'scheduled', location, createdAtMicros })
+      const result = {
+        firstSegment: made.base.first,
+        lastSegment: made.base.number,
+        sequence: made.base.toSequence,
+        documents: made.counts.document ?? 0,
+        bytes: null,
+        damaged: made.damaged.length,
+      }
+      markBackupComplete(tx, backupId, result, now)
+    })
+  } finally {
+    control.close()
+  }
+}
