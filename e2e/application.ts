@@ -33,6 +33,11 @@ const SCOPES = 'action,mutation,query'
 
 export const UNTYPED = '--no-typecheck'
 
+/** Returns whether the client checks types, which the earliest ones do not. */
+async function checksTypes({ svc }: Installation): Promise<boolean> {
+  return (await svc(argv`release --help`)).stdout.includes(UNTYPED)
+}
+
 /**
  * Serves a Workspace: init, serve, login, link, release, one client and one credential. The server
  * gets `environment` in addition to the environment of the installation.
@@ -63,7 +68,9 @@ export async function application(
   )
   await svc(argv`link ${root} --project-id ${projectId} --environment-id ${environmentId}`)
   // The Functions of tests break rules that types state, since the server must hold them too.
-  const released = await svc(argv`release --remote ${root} --channel production ${UNTYPED}`)
+  const checks = executables === undefined || (await checksTypes(installation))
+  const release = argv`release --remote ${root} --channel production`
+  const released = await svc(checks ? argv`${release} ${UNTYPED}` : release)
   const { key, clientId } = await createKey({ svc, installation }, { scopes: SCOPES })
   return {
     installation,
