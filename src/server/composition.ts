@@ -1,5 +1,4 @@
 /** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
-import type { BackedUpPeppers } from '../backups/base/base-records.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { APPLICATION_CODES } from '../http/errors.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
@@ -25,6 +24,7 @@ import type { Traces } from '../telemetry/traces/spans.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
 import { ApplicationProcesses } from './application-processes/application-processes.ts'
+import { peppersOf } from './backups/peppers.ts'
 import { revealAddress } from './blobs.ts'
 import { boundedRuns } from './doctor/runs.ts'
 import { environmentApp, type OpenEnvironment, openEnvironment } from './environments.ts'
@@ -137,10 +137,6 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
     drainWork: async () => environment?.engine.scheduler.drain(),
     endStreams: () => environment?.logs.endFollowers(),
   }
-}
-
-function peppersOf({ identityPepper, oidc, workloads }: ServerSettings): BackedUpPeppers {
-  return { identity: identityPepper, subjects: oidc === null ? workloads : [oidc, ...workloads] }
 }
 
 /** Null where the main process answers the application origin alone. */

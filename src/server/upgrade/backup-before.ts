@@ -3,9 +3,11 @@
  * control and the identity database are read at their schema versions, so that the earlier version
  * can restore them; documents have the same form in the backups of all versions.
  */
+
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BaseResult, makeBase } from '../../backups/base/base-backup.ts'
+import type { BackedUpPeppers } from '../../backups/base/base-records.ts'
 import { guardedTarget } from '../../backups/service/guarded-target.ts'
 import { DirectoryTarget } from '../../backups/targets/directory.ts'
 import { makeDirectories } from '../../backups/targets/directory-files.ts'
@@ -33,10 +35,9 @@ import { writeFileAtomic } from '../../system/files.ts'
 import type { System } from '../../system/system.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
 import { ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
-import type { Secret } from '../../value/secret.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { formatUpgrade, parseUpgrade, type UpgradeBackup } from '../../wire/files/upgrades.ts'
-import { targetOf } from '../backups/backups.ts'
+import { openBackupTarget } from '../backups/targets.ts'
 import { openBlobs } from '../blobs.ts'
 import type { DatabaseSurvey } from './survey.ts'
 
@@ -46,7 +47,7 @@ export interface BackupBeforeOptions {
   }
   readonly identity: Database
   /** Null leaves it out. */
-  readonly pepper: Secret | null
+  readonly peppers: BackedUpPeppers | null
   readonly system: System
 }
 
@@ -136,7 +137,7 @@ function historyOf(reader: ControlReader): HistoryId | null {
 }
 
 async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
-  const { product, root, identity, pepper, system, historyId, backupId } = unmigrated
+  const { product, root, identity, peppers, system, historyId, backupId } = unmigrated
   const { environmentId } = root.descriptor
   const blobs = await openBlobs({
     rootPath: root.path,
@@ -154,7 +155,7 @@ async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
         root,
         blobs,
         identity,
-        pepper,
+        peppers,
       },
       target,
       recipients: product.backups.recipients,
@@ -166,7 +167,7 @@ async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
 
 async function openTarget({ product, backupId }: Unmigrated): Promise<BackupTarget> {
   const { backups, root, storage } = product
-  if (backups.target !== null) return targetOf(backups.target)
+  if (backups.target !== null) return openBackupTarget(backups.target)
   await makeDirectories(root, `${BACKUPS_DIRECTORY}/${backupId}`)
   const space = { directory: root, floorBytes: storage.freeFloorBytes }
   const target = new DirectoryTarget(join(root, BACKUPS_DIRECTORY, backupId))

@@ -13,7 +13,6 @@ import { makeIdentity, recipientOf } from '../../backups/format/age-files.ts'
 import { migrate } from '../../database/migrate.ts'
 import { parseSettings } from '../../settings/settings.ts'
 import { listBackups } from '../../storage/control/backups.ts'
-import { findHistory } from '../../storage/control/environment.ts'
 import { openProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import { createLog } from '../../telemetry/log.ts'
@@ -77,7 +76,7 @@ test('a backup that the earlier version could restore is made in the root first'
   expect([exit, warnings(err)]).toMatchObject([0, [{ sequence: 40 }]])
   const [{ backupId, historyId } = {}] = warnings(err)
   const root = await openProductRoot(found.root, realSystem())
-  const listed = root.control.read((reader) => listBackups(reader, findHistory(reader)!, 10))
+  const listed = root.control.read((reader) => listBackups(reader, 10))
   root.close()
   expect(listed).toMatchObject([
     { backupId, historyId, location: 'root', state: 'complete', result: { documents: 40 } },

@@ -8,10 +8,11 @@ import type { ServerSettings } from '../../settings/settings.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { UpgradeBackup } from '../../wire/files/upgrades.ts'
+import { type PepperSettings, peppersOf } from '../backups/peppers.ts'
 import { type DatabaseName, type DatabaseSurvey, surveyDatabases } from './survey.ts'
 
 export interface PreparationOptions {
-  readonly configuration: Pick<ServerSettings, 'identityDatabase' | 'identityPepper' | 'product'>
+  readonly configuration: PepperSettings & Pick<ServerSettings, 'identityDatabase' | 'product'>
   /** The identity database; null in a mode that does not migrate it. */
   readonly identity: Database | null
   /** The databases that the mode migrates; by default all. */
@@ -71,7 +72,7 @@ async function backUp(
   { configuration, identity, system }: PreparationOptions,
   surveys: readonly DatabaseSurvey[],
 ): Promise<UpgradeBackup | null> {
-  const { product, identityDatabase, identityPepper } = configuration
+  const { product, identityDatabase } = configuration
   const backups = product?.backups ?? null
   if (product === null || backups === null) return null
   const opened = identity ?? new Database({ url: identityDatabase.url, connectionsMax: 1 })
@@ -81,7 +82,7 @@ async function backUp(
     return await backUpBefore(all, {
       product: { ...product, backups },
       identity: opened,
-      pepper: backups.includesPepper ? identityPepper : null,
+      peppers: backups.includesPepper ? peppersOf(configuration) : null,
       system,
     })
   } catch (cause) {
