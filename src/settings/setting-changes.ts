@@ -49,6 +49,12 @@ export const SETTING_CHANGES: readonly SettingChange[] = [
   },
   {
     version: '0.5.0',
+    name: 'SERVICE_BACKUP_REHEARSAL_IDENTITY_FILE',
+    change: 'new',
+    note: 'a file with an identity of age, with which the server restores a backup each week',
+  },
+  {
+    version: '0.5.0',
     name: 'SERVICE_BACKUP_RETENTION_BASES',
     change: 'new',
     note: 'whole backups that are kept however old they are; 7 without it',

@@ -337,7 +337,7 @@ describe('the lock', () => {
     const directory = newRoot()
     ;(await openProductRoot(directory, system)).close()
     const [lock, signal] = [join(directory, 'lock.db'), join(directory, 'signal')]
-    // Reads as `isRootLocked` does, and goes on while the lock is taken.
+    // Reads as `isRootLocked` does, and continues while the lock is taken.
     const reader = `const { Database } = require('bun:sqlite')
       const database = new Database(process.argv[1], { readonly: true })
       database.run('begin')

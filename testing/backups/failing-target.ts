@@ -4,21 +4,25 @@ import { Fault } from '../../src/errors/fault.ts'
 
 export interface FailingTarget extends BackupTarget {
   isFailing: boolean
+  /** Only names with this text fail. */
+  failingNames: string
 }
 
 export function failingTarget(target: BackupTarget): FailingTarget {
   const failing: FailingTarget = {
     location: target.location,
     isFailing: false,
-    names: (directory) => guarded(() => target.names(directory)),
-    sizeOf: (name) => guarded(() => target.sizeOf(name)),
+    failingNames: '',
+    names: (directory) => guarded(directory, () => target.names(directory)),
+    sizeOf: (name) => guarded(name, () => target.sizeOf(name)),
     read: (name) => target.read(name),
-    write: (name, bytes) => guarded(() => target.write(name, bytes)),
-    remove: (name) => guarded(() => target.remove(name)),
-    removeDirectory: (directory) => guarded(() => target.removeDirectory(directory)),
+    write: (name, bytes) => guarded(name, () => target.write(name, bytes)),
+    remove: (name) => guarded(name, () => target.remove(name)),
+    removeDirectory: (directory) => guarded(directory, () => target.removeDirectory(directory)),
   }
-  async function guarded<T>(access: () => Promise<T>): Promise<T> {
-    if (failing.isFailing) throw new Fault('UNAVAILABLE', { detail: 'the test' })
+  async function guarded<T>(name: string, access: () => Promise<T>): Promise<T> {
+    if (failing.isFailing && name.includes(failing.failingNames))
+      throw new Fault('UNAVAILABLE', { detail: 'the test' })
     return access()
   }
   return failing

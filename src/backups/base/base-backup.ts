@@ -31,7 +31,13 @@ import {
   pepperFields,
   schemaRecords,
 } from './base-records.ts'
-import { type BytesToStore, StoredBytes, storedArtifact, storedFile } from './stored-bytes.ts'
+import {
+  type BlobLocks,
+  type BytesToStore,
+  StoredBytes,
+  storedArtifact,
+  storedFile,
+} from './stored-bytes.ts'
 import { Throttle } from './throttle.ts'
 
 /** The parts of a running server that a backup reads. */
@@ -65,6 +71,8 @@ export interface BaseOptions {
   readonly onSnapshot?: (sequence: number) => void
   /** `StoredBytesOptions.onUse`. */
   readonly onUse?: (name: string) => Promise<void>
+  /** `StoredBytesOptions.locks`. */
+  readonly locks?: BlobLocks
   /** Stops the backup, which reads nothing more of the server and rejects with the reason. */
   readonly signal?: AbortSignal
 }
@@ -125,11 +133,12 @@ export function chainOptions(options: BaseOptions): ChainWriterOptions {
 
 /** Returns the writer of the bytes that a server has. */
 export function storedBytes(options: BaseOptions): StoredBytes {
-  const { server, recipients, onUse, signal } = options
+  const { server, recipients, onUse, locks, signal } = options
   const { keyring } = server.root
   const key = keyring.derive(keyring.activeId, 'backup-blob-name')
   const throttle = new Throttle(server.system)
-  return new StoredBytes({ ...chainOptions(options), recipients, key, throttle, onUse, signal })
+  const chain = chainOptions(options)
+  return new StoredBytes({ ...chain, recipients, key, throttle, onUse, locks, signal })
 }
 
 interface BaseParts {
@@ -195,18 +204,20 @@ class Base {
     const copy = join(path, CONTROL_COPY_FILE)
     prepareCopy(copy)
     try {
-      await exclusive(async () => {
-        await writer.split()
-        this.#requireRunning()
-        await throttle.step(() => control.copyInto(copy))
-      })
-      this.#requireRunning()
       const text = (name: string, access: 'shared' | 'private') =>
         Buffer.from(readOwnFile(join(path, name), ROOT_FILE_BYTES_MAX, access)).toString()
       const descriptor = text(DESCRIPTOR_FILE, 'shared')
       const keyring = text(KEYRING_FILE, 'private')
       const peppers = server.peppers ? pepperFields(server.peppers) : {}
-      await this.#add({ t: 'environment', descriptor, keyring, ...peppers })
+      // The segment with the record is written before the next increment: its number says which
+      // changes the copy has.
+      await exclusive(async () => {
+        this.#requireRunning()
+        await throttle.step(() => control.copyInto(copy))
+        await this.#add({ t: 'environment', descriptor, keyring, ...peppers })
+        await writer.split()
+      })
+      this.#requireRunning()
       for await (const row of this.#inSteps(readCopy(copy))) {
         const record = controlRecord(row)
         for (const content of artifactsOfRow(record.table, record.row)) {
@@ -223,14 +234,17 @@ class Base {
     const { server, writer, exclusive } = this.#parts
     const rows = readIdentityRows(server.identity)
     try {
-      // The snapshot of the database is taken with the first row.
-      const first = await exclusive(async () => {
-        await writer.split()
+      // The snapshot of the database is taken with the first row, whose segment is written before
+      // the next increment too.
+      const hasRows = await exclusive(async () => {
         this.#requireRunning()
-        return rows.next()
+        const first = await rows.next()
+        if (first.done === true) return false
+        await this.#add({ t: 'identity', ...first.value })
+        await writer.split()
+        return true
       })
-      if (first.done === true) return
-      await this.#add({ t: 'identity', ...first.value })
+      if (!hasRows) return
       for await (const row of this.#inSteps(rows)) await this.#add({ t: 'identity', ...row })
     } finally {
       await rows.return(undefined)

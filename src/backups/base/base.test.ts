@@ -25,8 +25,8 @@ import { Secret } from '../../value/secret.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { BackupRecord, RecordOf } from '../../wire/files/backups.ts'
 import { Opener, recipientOf } from '../format/age-files.ts'
-import { readBase, readBlob, verifyBackup } from '../format/backup-reader.ts'
-import { blobPath, directoryOf, selectBackup } from '../format/chain.ts'
+import { readBase, readBlob, readSegment, verifyBackup } from '../format/backup-reader.ts'
+import { blobPath, directoryOf, segmentBounds, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { type BackedUpServer, makeBase } from './base-backup.ts'
 import type { BackedUpPeppers } from './base-records.ts'
@@ -350,6 +350,34 @@ test('both stores have the same documents and the same digest of them', async ()
   }
   expect(ends[0]).toHaveLength(2)
   expect(ends[0]).toEqual(ends[1])
+})
+
+test('the segments that say what a base has are written while no increment is', async () => {
+  const bench = await sqliteBench(directory)
+  await commit(bench.store, 1, write('notes', 1, '{"a":1}'))
+  const recipients = [await recipientOf(secret)]
+  const newest = async () => (await segmentBounds(target, ADDRESS))?.newest ?? 0
+  const ends: number[] = []
+  await makeBase({
+    server: serverOf(bench.store, 1),
+    target,
+    recipients,
+    historyId: HISTORY,
+    exclusive: async (step) => {
+      const result = await step()
+      ends.push(await newest())
+      return result
+    },
+  })
+  const found = new Map<string, number>()
+  const { segments } = await selectBackup(target, ADDRESS)
+  for (const segment of segments) {
+    for await (const { record } of readSegment(source(), segment)) {
+      if (!found.has(record.t)) found.set(record.t, segment.number)
+    }
+  }
+  expect([found.get('environment'), found.get('identity')]).toEqual(ends.slice(1))
+  await bench.close()
 })
 
 test('a base has the peppers only if the server gives them', async () => {

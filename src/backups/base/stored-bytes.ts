@@ -19,6 +19,8 @@ export interface StoredBytesOptions {
   readonly throttle: Throttle
   /** Called before a name is looked for in the target. */
   readonly onUse?: ((name: string) => Promise<void>) | undefined
+  /** Shared by all that store bytes in the target at the same time. */
+  readonly locks?: BlobLocks | undefined
   /** Stops what takes long. */
   readonly signal?: AbortSignal | undefined
 }
@@ -28,6 +30,29 @@ export interface BytesToStore extends NamedBytes {
   open(): Promise<BlobBody>
 }
 
+/**
+ * Lets one at a time store the bytes of a name: two writers would encrypt the same bytes in two
+ * ways into one file, and one that fails would remove what the other one has written.
+ */
+export class BlobLocks {
+  readonly #newest = new Map<string, Promise<unknown>>()
+
+  /** Runs `store` when nothing else stores under the name any longer. */
+  async run<T>(name: string, store: () => Promise<T>): Promise<T> {
+    const before = this.#newest.get(name)
+    const running = (async () => {
+      await before?.catch(() => undefined)
+      return store()
+    })()
+    this.#newest.set(name, running)
+    try {
+      return await running
+    } finally {
+      if (this.#newest.get(name) === running) this.#newest.delete(name)
+    }
+  }
+}
+
 /** The stored bytes are not those of their digest. */
 class DamagedBytes extends Error {}
 
@@ -35,9 +60,11 @@ const SLICE_BYTES = 256 * 1024
 
 export class StoredBytes {
   readonly #options: StoredBytesOptions
+  readonly #locks: BlobLocks
 
   constructor(options: StoredBytesOptions) {
     this.#options = options
+    this.#locks = options.locks ?? new BlobLocks()
   }
 
   #nameOf(sha256: string): string {
@@ -50,9 +77,13 @@ export class StoredBytes {
    * Returns the name under which the target has the bytes; null if they are missing or damaged,
    * which no backup can repair. Raises UNAVAILABLE.
    */
-  async store(bytes: BytesToStore): Promise<string | null> {
-    const { target, sealer, address, onUse } = this.#options
+  store(bytes: BytesToStore): Promise<string | null> {
     const name = this.#nameOf(bytes.sha256)
+    return this.#locks.run(name, () => this.#store(name, bytes))
+  }
+
+  async #store(name: string, bytes: BytesToStore): Promise<string | null> {
+    const { target, sealer, address, onUse } = this.#options
     await onUse?.(name)
     const path = blobPath(address, name)
     // A connection that is lost may leave a part of the bytes.

@@ -47,8 +47,8 @@ export class BackupWriter {
   }
 
   /**
-   * Writes the records so far, so that later ones are in a segment with a higher number than all
-   * that the history has now. Raises UNAVAILABLE.
+   * Writes the records so far, so that the number of their segment is lower than those of all that
+   * are written later. Raises UNAVAILABLE.
    */
   async split(): Promise<void> {
     if (this.#bytes > 0) await this.#write('part', this.#taken())

@@ -17,7 +17,7 @@ import { TestSystem } from '../../system/system.ts'
 import type { HistoryId } from '../../value/ids.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
 import { Opener, recipientOf } from '../format/age-files.ts'
-import { verifyBackup } from '../format/backup-reader.ts'
+import { readSegment, verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, listBases, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import { ContinuousBackup } from './continuous-backup.ts'
@@ -155,6 +155,26 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     expect((await rebuilt(2)).sequence).toBe(2)
   })
 
+  test('a catch-up follows the files that its documents name and the rows of control', async () => {
+    await started()
+    await backup.stop()
+    await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
+    await bench.commit([write('notes', 1, '{"a":1}')])
+    setValue('A', 'while nothing was followed')
+    await bench.restart()
+    backup = await newBackup()
+    backup.start()
+    await backup.flush()
+    const { segments } = await selectBackup(target, ADDRESS)
+    const catchup = segments.findIndex((segment) => segment.kind === 'catchup')
+    expect(segments[catchup]).toMatchObject({ toSequence: 2, runFiles: 2 })
+    const before = segments[catchup - 1]!
+    expect([before.kind, before.toSequence]).toEqual(['increment', 0])
+    const records = await Array.fromAsync(readSegment(source(), before))
+    const kinds = new Set(records.map(({ record }) => record.t))
+    expect([kinds.has('blob'), kinds.has('control')]).toEqual([true, true])
+  })
+
   test('files are named by an increment that follows their bytes', async () => {
     await started()
     await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
@@ -192,6 +212,19 @@ describe('a target that fails', () => {
     const state = await rebuilt()
     expect(textOf(state.documents, 1)).toBe('{"a":1}')
     expect(state.control).toEqual(bench.controlRows())
+  })
+
+  test('no increment has a document whose file the target does not take', async () => {
+    await started()
+    target.isFailing = true
+    target.failingNames = '/blobs/'
+    await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
+    await expect(backup.flush()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect(backup.state()).toMatchObject({ newestSequence: 0, filesSequence: 0 })
+    target.isFailing = false
+    await backup.flush()
+    expect(backup.state()).toMatchObject({ newestSequence: 1, filesSequence: 1 })
+    expect([...(await rebuilt()).blobs.keys()]).toEqual([sha256Hex(FILE)])
   })
 
   test('a new base follows where more commits wait than the memory for them holds', async () => {

@@ -3,11 +3,9 @@
  * start, every day and after a gap, and retention. Calls never wait for it.
  */
 
-import { QueryFailure } from '../../database/errors.ts'
 import { IdentityChanges } from '../../database/identity/changed-rows.ts'
 import type { CommitFollower } from '../../engine/commits/committer.ts'
 import { assert } from '../../errors/assert.ts'
-import type { Code } from '../../errors/codes.ts'
 import { Fault } from '../../errors/fault.ts'
 import type { ControlChanges } from '../../storage/control/changes.ts'
 import { beginHistory } from '../../storage/control/environment.ts'
@@ -16,7 +14,7 @@ import { BACKUP_BYTES_MAX } from '../../system/memory/memory-plan.ts'
 import type { BackupId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import { type BaseResult, chainOptions, makeBase, storedBytes } from '../base/base-backup.ts'
-import type { StoredBytes } from '../base/stored-bytes.ts'
+import { BlobLocks, type StoredBytes } from '../base/stored-bytes.ts'
 import { type HistoryAddress, readSidecar } from '../format/chain.ts'
 import { ChainWriter } from '../format/chain-writer.ts'
 import { BlobNames } from './blob-names.ts'
@@ -29,19 +27,19 @@ import type {
   LostCommits,
 } from './continuous-options.ts'
 import { ControlTooLong, IncrementWriter } from './increment-writer.ts'
+import { PartFailures } from './part-failures.ts'
 import { PendingFiles } from './pending-files.ts'
 import { Progress } from './progress.ts'
 import { removeOldSegments } from './retention.ts'
+import { retryMillis } from './retries.ts'
 import { WatchedTarget } from './watched-target.ts'
 
 /** A commit can be restored a second after its reply. This leaves time to write the segment. */
 const FLUSH_MILLIS = 750
-const RETRY_MILLIS_MIN = 1_000
-const RETRY_MILLIS_MAX = 30_000
+/** A target that answers again is found within this time: commits wait for it. */
+const FLUSH_RETRY_MILLIS_MAX = 5_000
 /** Time for the last increment of a server that stops. */
 const STOP_MILLIS = 2_000
-
-type Part = 'increments' | 'identity' | 'files' | 'base'
 
 export class ContinuousBackup {
   readonly #target: WatchedTarget
@@ -50,6 +48,7 @@ export class ContinuousBackup {
   readonly #buffer: CommitBuffer
   readonly #progress = new Progress()
   readonly #names = new BlobNames()
+  readonly #locks = new BlobLocks()
   #bytes: StoredBytes
   /** Stops a base. */
   readonly #baseAbort = new AbortController()
@@ -60,7 +59,7 @@ export class ContinuousBackup {
   /** Increments, and the steps of a base that no increment may interrupt. */
   readonly #steps = new SerialQueue(1, 'BUSY')
   readonly #cycles = new SerialQueue(1, 'BUSY')
-  readonly #failures = new Map<Part, unknown>()
+  readonly #failures = new PartFailures()
   #follower: CommitFollower | null = null
   #control: ControlChanges | null = null
   #files: PendingFiles | null = null
@@ -133,13 +132,13 @@ export class ContinuousBackup {
   state(): BackupState {
     const { system } = this.#options.server
     const oldest = this.#gapMillis ?? this.#buffer.oldestMillis
-    const [failure = null] = this.#failures.values()
     return {
       newestSequence: this.#newest?.sequence ?? null,
+      filesSequence: this.#filesSequence(),
       newestAtMicros: this.#newest?.atMicros ?? null,
       behindMillis: oldest === null ? 0 : Math.max(0, system.monotonicMillis() - oldest),
       lastBase: this.#lastBase,
-      failure: failure === null ? null : codeOf(failure),
+      failure: this.#failures.code,
       isReachable: this.#target.isReachable,
       baseReason: this.#baseReason,
       bytesWritten: this.#target.bytesWritten,
@@ -192,13 +191,13 @@ export class ContinuousBackup {
       this.#schedule(Math.max(0, flushMillis - (system.monotonicMillis() - startedMillis)))
     } catch {
       // The state has the failure.
-      this.#schedule(retryMillis(this.#retries++))
+      this.#schedule(Math.min(FLUSH_RETRY_MILLIS_MAX, retryMillis(this.#retries++)))
     }
   }
 
   async #cycle(): Promise<void> {
     try {
-      await this.#attempt('increments', async () => {
+      await this.#failures.attempt('increments', async () => {
         await this.#open()
         if (this.#buffer.hasLost) this.#progress.end()
         this.#startBaseIfDue()
@@ -206,8 +205,10 @@ export class ContinuousBackup {
       })
       const writer = this.#writer
       if (writer === null || this.#progress.written === null) return
-      this.#note('files', writer.filesFailure)
-      await this.#attempt('identity', () => this.#steps.runUnbounded(() => writer.writeIdentity()))
+      this.#failures.note('files', writer.filesFailure)
+      await this.#failures.attempt('identity', () =>
+        this.#steps.runUnbounded(() => writer.writeIdentity()),
+      )
     } finally {
       this.#report()
     }
@@ -240,11 +241,18 @@ export class ContinuousBackup {
     return base !== null && sequence >= base.toSequence && this.#progress.joins(base.toSequence)
   }
 
+  #filesSequence(): number | null {
+    if (this.#newest === null) return null
+    const files = Math.max(this.#progress.files, this.#lastBase?.toSequence ?? 0)
+    return Math.min(this.#newest.sequence, files)
+  }
+
   /** Opens the chain once, and catches up with what was committed before the start. */
   async #open(): Promise<ChainWriter> {
     if (this.#chain !== null) return this.#chain
     let chain = await ChainWriter.open(chainOptions(this.#options))
     const { base, run } = chain.end
+    this.#writer = null
     const lastBase = base === null ? null : (await this.#sidecar(base)).sidecar
     const backedUp = Math.max(run?.to ?? 0, lastBase?.toSequence ?? 0)
     const documents = this.#follower?.from ?? 0
@@ -256,7 +264,7 @@ export class ContinuousBackup {
       const newest = await this.#sidecar(chain.end.number)
       await this.#steps.runUnbounded(() => this.#catchUp(chain, lastBase, newest.sidecar))
     }
-    this.#createWriter(chain)
+    this.#writer ??= this.#createWriter(chain)
     this.#chain = chain
     return chain
   }
@@ -285,6 +293,7 @@ export class ContinuousBackup {
     return storedBytes({
       ...this.#options,
       onUse: (name) => this.#names.use(name),
+      locks: this.#locks,
       signal: this.#lastAbort.signal,
     })
   }
@@ -294,14 +303,15 @@ export class ContinuousBackup {
     return new PendingFiles({ blobs, bytes: this.#bytes, names: this.#names, holdFiles })
   }
 
-  #createWriter(chain: ChainWriter): void {
+  #createWriter(chain: ChainWriter): IncrementWriter {
     const { server } = this.#options
     assert(this.#files !== null && this.#control !== null, 'the backup is started')
     const newest = this.#newest?.atMicros ?? server.system.nowMicros()
-    this.#writer = new IncrementWriter({
+    const writer = new IncrementWriter({
       server,
       chain,
       bytes: this.#bytes,
+      target: this.#target,
       names: this.#names,
       buffer: this.#buffer,
       files: this.#files,
@@ -309,7 +319,9 @@ export class ContinuousBackup {
       identity: new IdentityChanges(server.identity, newest),
       progress: this.#progress,
     })
-    this.#writer.noteSchemaChange()
+    writer.noteSchemaChange()
+    this.#writer = writer
+    return writer
   }
 
   async #catchUp(chain: ChainWriter, base: Sidecar, newest: Sidecar): Promise<void> {
@@ -334,7 +346,10 @@ export class ContinuousBackup {
       })
       if (found === null) return
       const from = runTo >= base.toSequence ? runFrom : base.toSequence
-      const storedUpTo = (found.files[0]?.sequence ?? Number.POSITIVE_INFINITY) - 1
+      for (const each of found.files) this.#files?.add(each.sequence, each.contents)
+      this.#newest = { sequence: begun, atMicros: fromMicros }
+      const storedUpTo = await this.#beginCatchUp(chain, { from, begun, files })
+      if (storedUpTo === null) return
       if (!found.lines.isEmpty) {
         await chain.append({
           kind: 'catchup',
@@ -347,12 +362,32 @@ export class ContinuousBackup {
           ...found.lines.finish(),
         })
       }
-      for (const each of found.files) this.#files?.add(each.sequence, each.contents)
       this.#buffer.dropUpTo(sequence)
-      this.#progress.begin(from, sequence)
+      this.#progress.begin(from, sequence, Math.min(sequence, storedUpTo))
       this.#newest = { sequence, atMicros: fromMicros }
     } finally {
       hold.release()
+    }
+  }
+
+  /**
+   * Writes the bytes of the files and the rows of control before the documents that a catch-up has,
+   * since the server may be killed again after it. Returns the sequence up to which the files are
+   * stored; null if only a base has room for the rows.
+   */
+  async #beginCatchUp(
+    chain: ChainWriter,
+    { from, begun, files }: Readonly<Record<'from' | 'begun' | 'files', number>>,
+  ): Promise<number | null> {
+    const writer = this.#createWriter(chain)
+    this.#progress.begin(from, begun, files)
+    try {
+      await writer.writeCommits([])
+      return this.#files!.storedUpTo
+    } catch (error) {
+      this.#progress.end()
+      if (!(error instanceof ControlTooLong)) throw error
+      return null
     }
   }
 
@@ -377,22 +412,27 @@ export class ContinuousBackup {
   async #makeBase(backupId: BackupId | undefined): Promise<BaseResult> {
     const { server } = this.#options
     try {
-      return await this.#attempt('base', async () => {
-        const chain = await this.#cycles.runUnbounded(() => this.#open())
-        const result = await makeBase({
-          ...this.#options,
-          backupId,
-          chain,
-          exclusive: (step) => this.#steps.runUnbounded(step),
-          onSnapshot: (sequence) => this.#continueFrom(sequence),
-          signal: this.#baseAbort.signal,
-        })
-        this.#lastBase = result.base
-        this.#baseRetries = 0
-        this.#noteBase(result.base)
-        await this.#removeOldSegments()
-        return result
-      })
+      return await this.#failures.attempt(
+        'base',
+        async () => {
+          const chain = await this.#cycles.runUnbounded(() => this.#open())
+          const result = await makeBase({
+            ...this.#options,
+            backupId,
+            chain,
+            exclusive: (step) => this.#steps.runUnbounded(step),
+            onSnapshot: (sequence) => this.#continueFrom(sequence),
+            locks: this.#locks,
+            signal: this.#baseAbort.signal,
+          })
+          this.#lastBase = result.base
+          this.#baseRetries = 0
+          this.#noteBase(result.base)
+          await this.#removeOldSegments()
+          return result
+        },
+        this.#baseAbort.signal,
+      )
     } catch (error) {
       this.#baseRetryAt = server.system.monotonicMillis() + retryMillis(this.#baseRetries++)
       throw error
@@ -439,23 +479,6 @@ export class ContinuousBackup {
     }
   }
 
-  async #attempt<T>(part: Part, run: () => Promise<T>): Promise<T> {
-    try {
-      const result = await run()
-      this.#note(part, null)
-      return result
-    } catch (error) {
-      const isStopped = part === 'base' && this.#baseAbort.signal.aborted
-      if (!isStopped) this.#note(part, error)
-      throw error
-    }
-  }
-
-  #note(part: Part, failure: unknown): void {
-    if (failure === null) this.#failures.delete(part)
-    else this.#failures.set(part, failure)
-  }
-
   #report(): void {
     const state = this.state()
     const reported = [state.failure, state.isReachable, state.lastBase?.number].join()
@@ -473,13 +496,4 @@ export class ContinuousBackup {
 
 function stopped(): Fault {
   return new Fault('UNAVAILABLE', { detail: 'the server stops' })
-}
-
-function retryMillis(retries: number): number {
-  return Math.min(RETRY_MILLIS_MAX, RETRY_MILLIS_MIN * 2 ** Math.min(retries, 10))
-}
-
-function codeOf(failure: unknown): Code {
-  const fault = failure instanceof QueryFailure ? failure.toFault() : failure
-  return fault instanceof Fault ? fault.code : 'INTERNAL'
 }

@@ -47,6 +47,8 @@ export type BaseReason = 'start' | 'interval' | 'gap' | 'request'
 export interface BackupState {
   /** The newest sequence that can be restored; null before the first base. */
   readonly newestSequence: number | null
+  /** The newest sequence up to which the bytes of all files can be restored too. */
+  readonly filesSequence: number | null
   /** Everything that was committed up to this time can be restored. */
   readonly newestAtMicros: bigint | null
   /** Age of the oldest commit that cannot be restored yet; 0 if there is none. */

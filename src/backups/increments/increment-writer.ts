@@ -24,11 +24,13 @@ import type { BlobNames } from './blob-names.ts'
 import type { CommitBuffer } from './commit-buffer.ts'
 import type { PendingFiles } from './pending-files.ts'
 import type { Progress } from './progress.ts'
+import type { WatchedTarget } from './watched-target.ts'
 
 export interface IncrementWriterOptions {
   readonly server: BackedUpServer
   readonly chain: ChainWriter
   readonly bytes: StoredBytes
+  readonly target: Pick<WatchedTarget, 'isReachable'>
   readonly buffer: CommitBuffer
   readonly files: PendingFiles
   readonly names: BlobNames
@@ -80,7 +82,11 @@ export class IncrementWriter {
   }
 
   /** Writes the commits and the changes of the control database. Raises UNAVAILABLE. */
-  async writeCommits(): Promise<void> {
+  async writeCommits(
+    // They are taken before the rows of control are read: a restored commit has the changes before
+    // it.
+    transactions: readonly TransactionWrite[] = this.#options.buffer.from(0),
+  ): Promise<void> {
     const { control, files } = this.#options
     this.#begin()
     const isSchemaChanged = this.#isSchemaChanged
@@ -89,7 +95,7 @@ export class IncrementWriter {
       if (isSchemaChanged) this.#addSchema()
       const hasControl = !control.isEmpty
       if (hasControl) await this.#addControl(control.read())
-      await this.#addTransactions()
+      await this.#addTransactions(transactions)
       if (this.#lines.isEmpty) await this.#storeFiles()
       if (!this.#lines.isEmpty || files.hasStored) await this.#append()
       if (hasControl) control.confirm()
@@ -149,10 +155,10 @@ export class IncrementWriter {
     }
   }
 
-  async #addTransactions(): Promise<void> {
+  async #addTransactions(transactions: readonly TransactionWrite[]): Promise<void> {
     let step = this.#throttle.begin()
     let stepEnd = this.#lines.bytes + STEP_BYTES
-    for (const transaction of this.#options.buffer.from(0)) {
+    for (const transaction of transactions) {
       this.#addTransaction(transaction)
       this.#taken += 1
       if (this.#lines.bytes < stepEnd) continue
@@ -212,14 +218,18 @@ export class IncrementWriter {
     this.#taken = 0
   }
 
-  /** A file that cannot be read delays no increment. */
+  /**
+   * A file that cannot be read delays no increment. Where the target does not take it, the
+   * increment waits too: otherwise it would be in the target before the bytes of its documents.
+   */
   async #storeFiles(): Promise<void> {
-    const { files } = this.#options
+    const { files, target } = this.#options
     try {
       await files.store(files.size > FILES_MAX ? FILES_MILLIS_MAX : FILES_MILLIS)
       this.#filesFailure = null
     } catch (error) {
       this.#filesFailure = error
+      if (!target.isReachable) throw error
     }
   }
 }

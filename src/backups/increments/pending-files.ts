@@ -21,6 +21,11 @@ export interface PendingFilesOptions {
   holdFiles(): () => void
 }
 
+/** Files that are stored at the same time: a remote target answers after some milliseconds. */
+const FILES_AT_ONCE = 8
+/** Bytes of such files. A longer file is stored alone. */
+const BYTES_AT_ONCE = 4 * 1024 * 1024
+
 export class PendingFiles {
   readonly #options: PendingFilesOptions
   /** Files in the order of their sequences. */
@@ -107,15 +112,32 @@ export class PendingFiles {
 
   async #storeAll(): Promise<void> {
     for (;;) {
-      const file = this.#files[0]
-      if (file === undefined || this.#isClosed) break
-      const { sha256, size } = file
-      const name = await this.#options.bytes.store(storedFile(this.#options.blobs, file))
-      // Missing or damaged bytes have no record, as in a base.
-      if (name !== null) this.#stored.push({ t: 'blob', sha256, bytes: size, name })
-      if (this.#files[0] === file) this.#files.shift()
+      const next = this.#next()
+      if (next.length === 0 || this.#isClosed) break
+      const outcomes = await Promise.allSettled(next.map((file) => this.#store(file)))
+      const failure = outcomes.find(({ status }) => status === 'rejected')
+      if (failure !== undefined) throw (failure as PromiseRejectedResult).reason
+      // They are gone after `clear`.
+      if (this.#files[0] === next[0]) this.#files.splice(0, next.length)
     }
     if (this.#files.length === 0) this.#releaseFiles()
+  }
+
+  /** Returns the first files, up to the number and the bytes that are stored at the same time. */
+  #next(): readonly PendingFile[] {
+    let bytes = 0
+    const end = this.#files.findIndex(({ size }, i) => {
+      bytes += size
+      return i > 0 && (i >= FILES_AT_ONCE || bytes > BYTES_AT_ONCE)
+    })
+    return this.#files.slice(0, end === -1 ? undefined : end)
+  }
+
+  async #store(file: PendingFile): Promise<void> {
+    const { sha256, size } = file
+    const name = await this.#options.bytes.store(storedFile(this.#options.blobs, file))
+    // Missing or damaged bytes have no record, as in a base.
+    if (name !== null) this.#stored.push({ t: 'blob', sha256, bytes: size, name })
   }
 
   #releaseFiles(): void {

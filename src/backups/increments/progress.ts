@@ -7,10 +7,18 @@ export class Progress {
   #from: number | null = null
   #written = 0
   #reached = 0
+  /** The files of documents up to this sequence are named by segments that the target has. */
+  #files = 0
+  #nextFiles = 0
 
   /** The newest sequence that the target has; null while commits are missing. */
   get written(): number | null {
     return this.#from === null ? null : this.#written
+  }
+
+  /** The newest sequence up to which the target has the bytes of all files. */
+  get files(): number {
+    return this.#files
   }
 
   /** The sequences of the next segment. */
@@ -23,11 +31,12 @@ export class Progress {
     return this.#from !== null && this.#from <= sequence
   }
 
-  /** Continues increments that the target has up to `written`. */
-  begin(from: number, written = from): void {
+  /** Continues increments that the target has up to `written`, and their files up to `files`. */
+  begin(from: number, written = from, files = written): void {
     this.#from = from
     this.#written = written
     this.#reached = written
+    this.#files = files
   }
 
   /** Notes that commits are missing from now on. */
@@ -48,11 +57,13 @@ export class Progress {
   /** Returns the run with the next segment, if the files of documents up to `files` are named. */
   run(files: number): Run {
     assert(this.#from !== null, 'increments have begun')
-    return { from: this.#from, to: this.#reached, files: Math.min(this.#reached, files) }
+    this.#nextFiles = Math.min(this.#reached, files)
+    return { from: this.#from, to: this.#reached, files: this.#nextFiles }
   }
 
   /** Notes that the target has the segment. */
   confirm(): void {
     this.#written = this.#reached
+    this.#files = this.#nextFiles
   }
 }

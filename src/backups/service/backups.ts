@@ -245,9 +245,13 @@ export class Backups {
     if (this.#continuous === null) return
     const { backup } = this.#continuous
     this.#options.metrics.addSource(() => {
-      const { behindMillis, newestSequence, bytesWritten } = backup.state()
-      const backupSequence = newestSequence ?? 0
-      return { backupBehindMicros: behindMillis * 1_000, backupSequence, backupBytes: bytesWritten }
+      const { behindMillis, newestSequence, filesSequence, bytesWritten } = backup.state()
+      return {
+        backupBehindMicros: behindMillis * 1_000,
+        backupSequence: newestSequence ?? 0,
+        backupFilesSequence: filesSequence ?? 0,
+        backupBytes: bytesWritten,
+      }
     })
     backup.start()
   }

@@ -103,6 +103,7 @@ export const GAUGES = {
   backupBehindMicros: 'Age of the oldest commit that no backup has; 0 if there is none',
   backupSequence: 'Newest commit that can be restored from the target of backups',
   backupRehearsalAgeMicros: 'Age of the newest rehearsal of a restore that passed',
+  backupFilesSequence: 'Newest commit up to which the bytes of all files can be restored too',
   queryCacheEntries: 'Results in the query cache',
   queryCacheCharacters: 'Characters of cached keys and results, and bytes of their read sets',
   queryCacheHitPercent: 'Hit rate of the query cache since the start',
