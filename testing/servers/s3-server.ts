@@ -1,6 +1,7 @@
 /**
- * An S3-compatible store in memory: single and multipart uploads, ranges, listing and deletion. It
- * fails in the ways that tests choose. Signatures are not verified.
+ * An S3-compatible store, in memory unless a test gives it other places: single and multipart
+ * uploads, ranges, listing and deletion. It fails in the ways that tests choose. Signatures are not
+ * verified.
  */
 
 /**
@@ -9,22 +10,35 @@
  */
 export type S3Failure = 'error' | 'denied' | 'short' | 'long' | 'silent' | 'stalled'
 
-/** Maximum number of objects on a page of a list. */
+/** Maximum number of objects on a page of a list, unless a test chooses another one. */
 const PAGE = 2
 
-export class S3Server {
-  readonly objects = new Map<string, Uint8Array>()
+/** The place of the objects. */
+export type S3Contents = Pick<Map<string, Uint8Array>, 'delete' | 'get' | 'keys' | 'set'>
+
+export interface S3ServerOptions<Contents extends S3Contents> {
+  readonly objects?: Contents
+  /** Any free port by default. */
+  readonly port?: number
+  readonly pageLength?: number
+}
+
+export class S3Server<Contents extends S3Contents = Map<string, Uint8Array>> {
+  readonly objects: Contents
   /** Parts of uploads that were neither completed nor aborted. */
   readonly openUploads = new Map<string, Map<number, Uint8Array>>()
   failure: S3Failure | null = null
   /** Answers of the failure `stalled` whose client still waits for the rest. */
   stalled = 0
   readonly #server: Bun.Server<undefined>
+  readonly #pageLength: number
   #uploads = 0
 
-  constructor() {
+  constructor({ objects, port = 0, pageLength = PAGE }: S3ServerOptions<Contents> = {}) {
+    this.objects = objects ?? (new Map<string, Uint8Array>() as S3Contents as Contents)
+    this.#pageLength = pageLength
     this.#server = Bun.serve({
-      port: 0,
+      port,
       hostname: '127.0.0.1',
       idleTimeout: 255,
       fetch: (request) => this.#answer(request),
@@ -88,7 +102,7 @@ export class S3Server {
     const keys = [...new Set([...this.objects.keys()].map((key) => group(key, prefix, delimiter)))]
       .sort()
       .filter((key) => key.startsWith(prefix) && key > after)
-    const page = keys.slice(0, PAGE)
+    const page = keys.slice(0, this.#pageLength)
     const contents = page.map((key) => {
       const object = this.objects.get(key)
       return object === undefined

@@ -242,9 +242,16 @@ export async function selectBackup(
   address: HistoryAddress,
   isWanted: (base: Sidecar) => boolean = () => true,
 ): Promise<SelectedBackup> {
-  const last = (await segmentBounds(target, address))?.newest ?? 0
+  const { oldest, newest: last } = (await segmentBounds(target, address)) ?? {
+    oldest: 0,
+    newest: 0,
+  }
   for await (const base of followBases(target, address, last)) {
-    if (!isWanted(base)) continue
+    if (!isWanted(base)) {
+      // Retention has removed the bases before it.
+      if (base.previousBase !== null && base.previousBase < oldest) break
+      continue
+    }
     const range = { first: base.first, last }
     const segments: Sidecar[] = []
     for await (const sidecar of readSidecars(target, address, range)) segments.push(sidecar)

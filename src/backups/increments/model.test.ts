@@ -17,6 +17,7 @@ import { rebuildState } from '../../../testing/backups/rebuilt-state.ts'
 import { Random } from '../../../testing/fuzzing/fuzz.ts'
 import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
 import { SEED } from '../../../testing/seeds.ts'
+import { S3Server } from '../../../testing/servers/s3-server.ts'
 import { isFault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import type { HistoryId } from '../../value/ids.ts'
@@ -24,6 +25,7 @@ import { Opener, recipientOf } from '../format/age-files.ts'
 import { verifyBackup } from '../format/backup-reader.ts'
 import { selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
+import { S3Target } from '../targets/s3.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import { ContinuousBackup } from './continuous-backup.ts'
 
@@ -144,7 +146,7 @@ async function run(
       recipients,
       historyId: HISTORY,
       baseIntervalMillis: 10 * 60_000,
-      retention: { days: 30, bases: 7 },
+      retention: { days: 0, bases: 2 },
       flushMillis: 2 ** 30,
       bufferBytesMax: 16_384,
     })
@@ -223,3 +225,16 @@ test(
   },
   () => run('SQLite', (bench) => directoryTarget(join(bench.directory, 'target'))),
 )
+
+test(`segments in a bucket have each state of a server with PostgreSQL (SVC_SEED=${SEED})`, {
+  timeout: 120_000,
+}, async () => {
+  const s3 = new S3Server()
+  const keys = { accessKeyId: 'a', secretAccessKey: 's' }
+  const address = { endpoint: s3.endpoint, bucket: 'backups', region: 'auto', ...keys }
+  try {
+    await run('PostgreSQL', () => new S3Target({ address, prefix: 'svc/' }))
+  } finally {
+    await s3.stop()
+  }
+})
