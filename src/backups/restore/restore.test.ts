@@ -372,6 +372,25 @@ describe('a restore', () => {
     }
   })
 
+  test('files whose bytes the backup lacks are counted', async () => {
+    await begin('sqlite')
+    await server.base()
+    const whole = await (await place('sqlite')).restore(server)
+    expect(whole.missingFiles).toBe(0)
+    const { text } = write('fil', 4, await server.storeFile(Buffer.from('never in the target')))
+    await server.increment({ from: whole.sequence, to: whole.sequence + 1 }, [
+      { t: 'commit', sequence: whole.sequence + 1, atMicros: '9' },
+      {
+        t: 'document',
+        id: documentId('fil', 4),
+        createdAtMicros: '1',
+        sequence: whole.sequence + 1,
+        text,
+      },
+    ])
+    expect((await (await place('sqlite')).restore(server)).missingFiles).toBe(1)
+  })
+
   test('a place that is not empty is rejected, and stays as it is', async () => {
     await server.base()
     const used = await place('postgres')

@@ -78,6 +78,8 @@ export interface RestoreResult {
   readonly segments: number
   readonly files: number
   readonly fileBytes: number
+  /** Files whose bytes the backup does not have: they were damaged, or stored too late for it. */
+  readonly missingFiles: number
   readonly live: LiveCredentials
   readonly peppers: RestoredPeppers
 }

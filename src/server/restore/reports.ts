@@ -32,7 +32,15 @@ export function reportText(report: RestoreReport): string {
     `Documents: ${documents}, with the digest ${merkle}.`,
     `Files and artifacts: ${files}, ${fileBytes} bytes.`,
   ]
+  if (report.missingFiles > 0) lines.push(missingText(report.missingFiles))
   return `${lines.join('\n')}\n${liveText(report)}${pepperText(report)}`
+}
+
+function missingText(count: number): string {
+  return (
+    `The backup lacks the bytes of ${count} files: they were damaged, or the server was lost ` +
+    'before the target had them. Downloads of them fail, and svc health shows files as degraded.'
+  )
 }
 
 /** Lists every session, invitation and key that works, or has just been revoked. */
@@ -106,6 +114,7 @@ export function reportJson(report: RestoreReport): string {
     merkle: rest.merkle,
     files: rest.files,
     fileBytes: rest.fileBytes,
+    missingFiles: rest.missingFiles,
     ...live,
     revoked: isRevoked,
     pepper,

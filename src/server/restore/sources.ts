@@ -2,7 +2,12 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { AgeFailure, Opener } from '../../backups/format/age-files.ts'
-import { type HistoryAddress, listEnvironments, listHistories } from '../../backups/format/chain.ts'
+import {
+  type HistoryAddress,
+  listBases,
+  listEnvironments,
+  listHistories,
+} from '../../backups/format/chain.ts'
 import { DirectoryTarget } from '../../backups/targets/directory.ts'
 import { S3Target } from '../../backups/targets/s3.ts'
 import { TarTarget } from '../../backups/targets/tar.ts'
@@ -74,7 +79,11 @@ function readIdentity(file: string, source: string): string {
   }
 }
 
-/** Returns the history to restore. Throws RESTORE_POINT_NOT_FOUND and UNAVAILABLE. */
+/**
+ * Returns the history to restore: by default the newest one with a whole backup, since a restored
+ * server that is lost again may have begun one without. Throws RESTORE_POINT_NOT_FOUND,
+ * BACKUP_CORRUPT and UNAVAILABLE.
+ */
 export async function findHistory(
   target: BackupFiles,
   chosen: { readonly environmentId: string | null; readonly historyId: string | null },
@@ -85,11 +94,23 @@ export async function findHistory(
     throw notFound(environmentId === null ? choose(environments) : '--environment: no such ID')
   }
   const histories = await listHistories(target, environmentId)
-  const historyId = chosen.historyId ?? histories.at(-1)
+  const historyId = chosen.historyId ?? (await newestWhole(target, environmentId, histories))
   if (historyId === undefined || !histories.some((known) => known === historyId)) {
     throw notFound(`${environmentId} has the histories ${histories.join(', ') || 'of no backup'}`)
   }
   return { environmentId, historyId: historyId as HistoryAddress['historyId'] }
+}
+
+/** Returns the newest history without a whole backup where none has one. */
+async function newestWhole(
+  target: BackupTarget,
+  environmentId: HistoryAddress['environmentId'],
+  histories: readonly HistoryAddress['historyId'][],
+): Promise<string | undefined> {
+  for (const historyId of histories.toReversed()) {
+    for await (const _ of listBases(target, { environmentId, historyId })) return historyId
+  }
+  return histories.at(-1)
 }
 
 function only(ids: readonly string[]): string | null {

@@ -45,7 +45,8 @@ const SCHEMA = `
   create table files.named_bytes (
     kind text not null, name text not null, sha256 text not null, bytes integer not null,
     primary key (kind, name)
-  ) without rowid;`
+  ) without rowid;
+  create index files.named_bytes_sha256 on named_bytes (sha256);`
 
 export class BackupContents {
   readonly #database = new Database(':memory:')
@@ -54,6 +55,7 @@ export class BackupContents {
   readonly #clear
   readonly #setLeaf
   readonly #addBytes
+  readonly #findBytes
 
   constructor() {
     const database = this.#database
@@ -79,6 +81,9 @@ export class BackupContents {
     this.#addBytes = database.query<{ kind: string }, [string, string, string, number]>(
       `insert or ignore into files.named_bytes (kind, name, sha256, bytes)
        values (?1, ?2, ?3, ?4) returning kind`,
+    )
+    this.#findBytes = database.query<{ name: string }, [string, string]>(
+      'select name from files.named_bytes where sha256 = ?1 and kind = ?2',
     )
   }
 
@@ -133,6 +138,10 @@ export class BackupContents {
   /** Returns false for bytes that are known already. */
   addBytes({ kind, name, sha256, bytes }: NamedBytes): boolean {
     return this.#addBytes.get(kind, name, sha256, bytes) !== null
+  }
+
+  hasBytes(kind: NamedBytes['kind'], sha256: string): boolean {
+    return this.#findBytes.get(sha256, kind) !== null
   }
 
   namedBytes(): IterableIterator<NamedBytes> {

@@ -27,7 +27,7 @@ export const backupVerifyCommand = command({
     restore: flag('Restore it into a temporary directory'),
     database: option('URL', 'An empty PostgreSQL database, with --restore'),
     environment: option('ID', 'The Environment, if the backup has several'),
-    history: option('ID', 'The history; by default the newest one'),
+    history: option('ID', 'The history; by default the newest one with a whole backup'),
   },
   examples: [
     'svc backup verify /backups --identity backup.key',
