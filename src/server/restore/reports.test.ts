@@ -17,6 +17,7 @@ function report(
     segments: 1,
     files: 0,
     fileBytes: 0,
+    missingFiles: 0,
     live: { sessions: [], invitations: [], credentials: [], storageKeys: [] },
     root: '/new',
     from: {

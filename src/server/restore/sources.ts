@@ -103,7 +103,7 @@ export async function findHistory(
 
 /** Returns the newest history without a whole backup where none has one. */
 async function newestWhole(
-  target: BackupTarget,
+  target: BackupFiles,
   environmentId: HistoryAddress['environmentId'],
   histories: readonly HistoryAddress['historyId'][],
 ): Promise<string | undefined> {
