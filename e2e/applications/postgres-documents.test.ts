@@ -124,7 +124,7 @@ describe('documents in PostgreSQL', () => {
       expect.stringMatching(/Documents +postgres at 127\.0\.0\.1:/),
     ])
     const migrate = await run(argv`${SERVER} migrate`, { environment })
-    expect(migrate.stdout).toContain('The document database is at schema version 3 already.\n')
+    expect(migrate.stdout).toMatch(/^The document database is at schema version \d+ already\.$/m)
     const printed = [check.stdout, check.stderr, migrate.stderr, ...app.server.lines].join('\n')
     expect(printed).not.toContain(password)
   })

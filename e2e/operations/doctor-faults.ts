@@ -185,7 +185,7 @@ export const ROOT_FAULTS: readonly Fault[] = [
     name: 'a control database of a newer version',
     red: { 'control-schema': 'failed' },
     inject: (site) =>
-      sql(site, 'control.db', `insert into control_migrations values (99, 'x', 'y', 0)`),
+      sql(site, 'control.db', `insert into control_migrations values (99, 'x', 'y', 0, 99)`),
   },
   {
     name: 'a descriptor of another Environment',
