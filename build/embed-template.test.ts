@@ -64,9 +64,10 @@ test('the parser of settings accepts the environment template unchanged', () => 
 test('the parser of settings accepts every example of the environment template', () => {
   const text = readFileSync(TEMPLATE, 'utf8').replace(/^# (?=[A-Z0-9_]+=)/gm, '')
   const environment = assignments(text)
-  const named = Object.keys(environment).map((name) => name.replace(/_FILE$/, ''))
+  const withoutFile = (name: string) => name.replace(/_FILE$/, '')
+  const named = Object.keys(environment).map(withoutFile)
   const settings = VARIABLES.filter(({ required }) => !/only$/.test(required))
-  expect(named).toEqual(settings.map(({ name }) => name))
+  expect(named).toEqual(settings.map(({ name }) => withoutFile(name)))
   // Backups have one target: a directory or a bucket.
   const { SERVICE_BACKUP_DIRECTORY, ...inBucket } = environment
   const inDirectory = Object.entries(environment).filter(([name]) => !/BACKUP_S3/.test(name))

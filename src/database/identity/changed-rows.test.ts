@@ -51,10 +51,15 @@ const addAudit = (id: string, atMicros: bigint) =>
      values ('${id}', 'x', 'succeeded', ${atMicros})`,
   )
 
-/** Reads and confirms everything that is there. */
+/**
+ * Reads and confirms everything that is there. Rows of the first read are found once more while a
+ * transaction of another test runs.
+ */
 async function catchUp(): Promise<void> {
-  await read()
-  changes.confirm()
+  for (let found = await read(); ; found = await read()) {
+    changes.confirm()
+    if (found.length === 0) return
+  }
 }
 
 test('the first read has every row', async () => {
@@ -67,8 +72,9 @@ test('the first read has every row', async () => {
 })
 
 test('a read has the rows that were added or changed since the confirmed one', async () => {
-  await catchUp()
-  expect(await changes.hasChanges()).toBe(false)
+  // Other tests write into other databases of the cluster.
+  do await catchUp()
+  while (await changes.hasChanges())
   expect(await read()).toEqual([])
   await addOperator('opr_1')
   await addOperator('opr_2')
@@ -135,7 +141,7 @@ test('the audit is read from the time of the read before it', async () => {
   const first = await read()
   expect(first).toContain('audit aud_new')
   expect(first).not.toContain('audit aud_old')
-  changes.confirm()
+  await catchUp()
   await addAudit('aud_next', NOW)
   expect(await read()).toEqual(['audit aud_next'])
 })

@@ -220,10 +220,14 @@ let committer: Committer
 let prepared: PreparedRelease
 let port: InvocationPort
 let ids: readonly string[]
-/** True if an operation other than a call was rejected since the last reset. */
-let wasRejected = false
-/** The ranges that were read since the last reset, by their JSON. */
-const ranges = new Map<string, RangeRequest>()
+interface Recorded {
+  /** True if the host rejected an operation. */
+  wasRejected: boolean
+  /** The ranges that were read, by their JSON. */
+  readonly ranges: Map<string, RangeRequest>
+}
+/** What calls that begin now record. An operation may outlive the call that did not await it. */
+let recorded: Recorded = { wasRejected: false, ranges: new Map() }
 
 class Prediction extends ReadPredictions {
   readonly #ranges: readonly RangeRequest[]
@@ -240,11 +244,11 @@ class Prediction extends ReadPredictions {
 
 /** Wraps the pool to record rejected operations. */
 function recordingPool(pool: RunnerPool): RunnerPool {
-  const recordingHost = (host: RunnerHost): RunnerHost => ({
+  const recordingHost = (host: RunnerHost, into: Recorded): RunnerHost => ({
     operation(operation, invokePart) {
-      if (operation[0] === 'range') ranges.set(JSON.stringify(operation), operation[1])
+      if (operation[0] === 'range') into.ranges.set(JSON.stringify(operation), operation[1])
       const record = (error: unknown): never => {
-        wasRejected ||= error instanceof OperationError && operation[0] !== 'run'
+        into.wasRejected ||= error instanceof OperationError && operation[0] !== 'run'
         throw error
       }
       try {
@@ -256,7 +260,7 @@ function recordingPool(pool: RunnerPool): RunnerPool {
     },
   })
   const invoke: RunnerPool['invoke'] = (code, call, host) =>
-    pool.invoke(code, call, recordingHost(host))
+    pool.invoke(code, call, recordingHost(host, recorded))
   return { ...pool, invoke }
 }
 
@@ -394,11 +398,10 @@ test(`${PROGRAMS} programs have equal effects in both modes (SVC_SEED=${SEED})`,
   const property = fc.asyncProperty(program, async (one) => {
     const name = one.kind === 'mutation' ? 'change' : 'look'
     const text = argumentsOf(one)
-    wasRejected = false
-    ranges.clear()
+    recorded = { wasRejected: false, ranges: new Map() }
     const synchronous = await runToEnd(name, text, { ...one, isSpeculative: false })
-    const isRejected = wasRejected
-    const predicted = [...ranges.values()]
+    const isRejected = recorded.wasRejected
+    const predicted = [...recorded.ranges.values()]
     const speculative = await runToEnd(name, text, { ...one, isSpeculative: true, predicted })
     expect(synchronous.run).not.toBeNull()
     if (predicted.length > 0 && !speculative.transaction.hasUnreadRanges) counts.predicted += 1

@@ -294,6 +294,7 @@ test('segments that an older version wrote are read under their names', async ()
   for (const column of ['name', 'place', 'removed']) {
     database.run(`alter table log_segments drop column ${column}`)
   }
+  database.run('drop table log_migrations')
   database.run('pragma user_version = 1')
   database.close()
   const names = inRoot()
