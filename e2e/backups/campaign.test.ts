@@ -8,7 +8,7 @@ test.each([
   ['postgres', 'directory'],
 ] as const)(
   `a lost server with %s is restored from a %s as its clients know it (SVC_SEED=${SEED})`,
-  { timeout: 600_000 },
+  { timeout: 1_800_000 },
   async (documents, target) => {
     const figures = await runCampaign({
       seed: SEED,

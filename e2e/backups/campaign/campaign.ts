@@ -40,7 +40,7 @@ const MILLIS_MAX = 420_000
 const CALLS_MIN = 50
 const POLL_MILLIS = 20
 /** Time limit that only a hang exceeds. */
-const DEADLINE_MILLIS = 120_000
+const DEADLINE_MILLIS = 600_000
 /** Time after an outage in which the server may wait before it tries the target again. */
 const RECOVERY_MILLIS = 35_000
 /** The clock of the server may differ from that of this process by this much. */

@@ -24,7 +24,7 @@ const TICK_MILLIS = 5
 const RETRY_MILLIS = 50
 const POLL_MILLIS = 100
 /** Time limit for all attempts of a request, which only a hang exceeds. */
-const DEADLINE_MILLIS = 120_000
+const DEADLINE_MILLIS = 600_000
 const UPLOAD_MILLIS = 200
 const CHANGE_MILLIS = 100
 const LOGIN_MILLIS = 400
