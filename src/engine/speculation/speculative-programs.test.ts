@@ -226,7 +226,7 @@ interface Recorded {
   /** The ranges that were read, by their JSON. */
   readonly ranges: Map<string, RangeRequest>
 }
-/** What calls that begin now record. An operation may outlive the call that did not await it. */
+/** The record of calls that begin now: an operation may outlive a call that did not await it. */
 let recorded: Recorded = { wasRejected: false, ranges: new Map() }
 
 class Prediction extends ReadPredictions {
