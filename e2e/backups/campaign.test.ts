@@ -1,12 +1,12 @@
-/**
- * A server that loses its disk is restored as its clients know it, with a few losses. The long
- * version has documents in PostgreSQL too.
- */
+/** A server that loses its disk is restored as its clients know it, with a few losses. */
 import { expect, test } from 'vitest'
 import { SEED } from '../../testing/seeds.ts'
 import { runCampaign } from './campaign/campaign.ts'
 
-test.each([['sqlite', 'bucket']] as const)(
+test.each([
+  ['sqlite', 'bucket'],
+  ['postgres', 'directory'],
+] as const)(
   `a lost server with %s is restored from a %s as its clients know it (SVC_SEED=${SEED})`,
   { timeout: 1_800_000 },
   async (documents, target) => {

@@ -273,10 +273,11 @@ export class Reads {
   }
 
   async #keyPage(
-    { index, snapshot, order }: PageRequest,
+    request: PageRequest,
     table: CompactTable,
     parameters: readonly Parameter[],
   ): Promise<KeyedDocument[]> {
+    const { index, snapshot, order } = request
     const [row] = await this.#query(KEYS[order], parameters)
     assert(row !== undefined, 'an aggregate has one row')
     if (row.keys === null) return []
@@ -292,10 +293,12 @@ export class Reads {
     })
     if (missing > documents.length * MISSING_SHARE) this.#cachedPages.set(index, 0)
     const found = missing === 0 ? documents : await Promise.all(documents)
-    return found.map((document, i) => {
-      assert(document !== null, 'an index entry has no document')
-      return new Entry(keys[i]!, table, document as StoredDocument)
-    })
+    // A snapshot may be ahead of the commits that are stored: one that deleted a document may have
+    // been stored between the two statements. One statement reads both at the same moment.
+    if (found.some((document) => document === null)) {
+      return this.#joinedPage(request, table, parameters)
+    }
+    return found.map((document, i) => new Entry(keys[i]!, table, document as StoredDocument))
   }
 
   /** Runs a read. If its connection is lost, runs it once more on another one. */
