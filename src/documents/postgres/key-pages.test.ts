@@ -111,7 +111,7 @@ test('a range without entries is empty', async () => {
   }
 })
 
-test('a deletion that is stored between keys and documents is seen by both or by none', async () => {
+test('a deletion that is stored between keys and documents hides both', async () => {
   await store.close()
   store = await openDocuments(database.url)
   const before = await list('odd')
