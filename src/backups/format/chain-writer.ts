@@ -2,6 +2,7 @@
  * Appends the segments of one history, one after the other: parts of a base and increments are
  * written at the same time and share one chain.
  */
+import type { Fault } from '../../errors/fault.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { BackupId } from '../../value/ids.ts'
@@ -44,8 +45,8 @@ export class ChainWriter {
   readonly #options: ChainWriterOptions
   readonly #queue = new SerialQueue(1, 'BUSY')
   #end: ChainEnd
-  /** The segment whose writing failed: the target may have it or not. */
-  #uncertain: SealedSegment | null = null
+  /** The segment whose writing failed: the target may have it, a part of it or nothing. */
+  #unfinished: SealedSegment | null = null
 
   private constructor(options: ChainWriterOptions, end: ChainEnd) {
     this.#options = options
@@ -63,30 +64,47 @@ export class ChainWriter {
 
   /**
    * Writes a segment. Raises UNAVAILABLE, after which the chain may have the segment or not, and
-   * BACKUP_CORRUPT where another program has continued the chain.
+   * BACKUP_CORRUPT where the target has another chain than the one that was written.
    */
   append(segment: NewSegment): Promise<Sidecar> {
     return this.#queue.runUnbounded(async () => {
       await this.#checkEnd()
+      if (this.#unfinished !== null) await this.#write(this.#unfinished)
       const sealed = await this.#seal(segment)
-      this.#uncertain = sealed
-      this.#end = await appendSegment(this.#options.target, sealed)
-      this.#uncertain = null
+      await this.#write(sealed)
       return sealed.sidecar
     })
   }
 
-  /** Checks that nothing continues the chain but the segment whose writing failed. */
+  /**
+   * A segment that failed is written again before any other one: the bytes of two segments with the
+   * same number would be mixed.
+   */
+  async #write(sealed: SealedSegment): Promise<void> {
+    this.#unfinished = sealed
+    this.#end = await appendSegment(this.#options.target, sealed)
+    this.#unfinished = null
+  }
+
+  /** Checks that the chain ends as it was written: another disk may be mounted by now. */
   async #checkEnd(): Promise<void> {
+    const { number, digest } = this.#end
+    if (number > 0 && (await this.#digestOf(number)) !== digest) throw this.#foreign(number)
+    const next = await this.#digestOf(number + 1)
+    const unfinished = this.#unfinished && sha256Hex(formatSidecar(this.#unfinished.sidecar))
+    if (next !== null && next !== unfinished) throw this.#foreign(number + 1)
+  }
+
+  /** Returns the digest of the sidecar with this number; null if the target has none. */
+  async #digestOf(number: number): Promise<string | null> {
     const { target, address } = this.#options
-    const number = this.#end.number + 1
-    const path = `${segmentPath(address, number)}.json`
-    if ((await target.sizeOf(path)) === null) return
-    const { digest } = await readSidecar(target, address, number)
-    const expected = this.#uncertain && sha256Hex(formatSidecar(this.#uncertain.sidecar))
-    if (digest !== expected) throw corrupt(path, 'another program wrote it')
-    this.#end = await findChainEnd(target, address)
-    this.#uncertain = null
+    if ((await target.sizeOf(`${segmentPath(address, number)}.json`)) === null) return null
+    return (await readSidecar(target, address, number)).digest
+  }
+
+  #foreign(number: number): Fault {
+    const path = `${segmentPath(this.#options.address, number)}.json`
+    return corrupt(path, 'it is missing, or another program wrote it')
   }
 
   #seal(segment: NewSegment): Promise<SealedSegment> {

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateX25519Identity } from 'age-encryption'
@@ -266,5 +266,70 @@ test('a chain that another program has continued is not overwritten', async () =
     'another program',
   )
   chain = ours
+  expect(await verified()).toMatchObject({ increments: 1, toSequence: 1 })
+})
+
+/** The directory of the target is a mount: it goes away after a file with this name is written. */
+function goneAfter(ending: string): { back: () => void } {
+  const away = `${directory}-away`
+  const write = target.write.bind(target)
+  target.write = async (name, bytes) => {
+    const written = await write(name, bytes)
+    if (!name.endsWith(ending)) return written
+    target.write = write
+    renameSync(directory, away)
+    throw new Fault('UNAVAILABLE')
+  }
+  return { back: () => renameSync(away, directory) }
+}
+
+test.each(['.age', '.blobs', '.json'])(
+  'a directory that goes away after a %s file is continued when it is back',
+  async (ending) => {
+    await base(0)
+    const { back } = goneAfter(ending)
+    const records = [...commit(1), BLOB]
+    await expect(increment(0, 1, records)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    for (let sequence = 1; sequence <= 2; sequence++) {
+      const later = increment(0, sequence, records)
+      await expect(later).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    }
+    back()
+    await increment(1, 2, commit(2))
+    expect(await verified()).toMatchObject({ increments: 2, toSequence: 2 })
+  },
+)
+
+test('a directory that is not there is not an empty one', async () => {
+  const { back } = goneAfter('.json')
+  await expect(base(0)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  const gone = [
+    target.names(''),
+    target.sizeOf('x'),
+    collect(target.read('x')),
+    ChainWriter.open({ target, sealer, address: ADDRESS }),
+  ]
+  for (const { status } of await Promise.allSettled(gone)) expect(status).toBe('rejected')
+  await expect(gone[3]).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  back()
+  expect([await target.names('x'), await target.sizeOf('x')]).toEqual([[], null])
+  expect(await rejection(collect(target.read('x')))).toContain('missing')
+})
+
+test('nothing is appended to a target that has another chain than before', async () => {
+  await base(0)
+  const mounted = `${directory}-mounted`
+  renameSync(directory, mounted)
+  mkdirSync(directory)
+  expect(await rejection(increment(0, 1, commit(1)))).toContain('it is missing')
+  const other = await ChainWriter.open({ target, sealer, address: ADDRESS })
+  const ours = chain
+  chain = other
+  await base(7)
+  chain = ours
+  expect(await rejection(increment(0, 1, commit(1)))).toContain('another program')
+  rmSync(directory, { recursive: true })
+  renameSync(mounted, directory)
+  await increment(0, 1, commit(1))
   expect(await verified()).toMatchObject({ increments: 1, toSequence: 1 })
 })

@@ -19,36 +19,23 @@ export class DirectoryTarget implements BackupTarget {
 
   names(directory: string): Promise<string[]> {
     return this.#guarded(async () => {
-      try {
-        const names = await readdir(join(this.location, directory))
-        return names.filter((name) => !name.endsWith(UNFINISHED)).sort()
-      } catch (error) {
-        if (isAbsent(error)) return []
-        throw error
-      }
+      const names = await this.#found(() => readdir(join(this.location, directory)))
+      return (names ?? []).filter((name) => !name.endsWith(UNFINISHED)).sort()
     })
   }
 
   sizeOf(name: string): Promise<number | null> {
     return this.#guarded(async () => {
-      try {
-        return (await stat(join(this.location, name))).size
-      } catch (error) {
-        if (isAbsent(error)) return null
-        throw error
-      }
+      const found = await this.#found(() => stat(join(this.location, name)))
+      return found?.size ?? null
     })
   }
 
   async *read(name: string): AsyncGenerator<Uint8Array> {
-    const handle = await this.#guarded(async () => {
-      try {
-        return await open(join(this.location, name), 'r')
-      } catch (error) {
-        if (isAbsent(error)) throw absent(name)
-        throw error
-      }
-    })
+    const handle = await this.#guarded(() =>
+      this.#found(() => open(join(this.location, name), 'r')),
+    )
+    if (handle === null) throw absent(name)
     try {
       for (;;) {
         const buffer = new Uint8Array(READ_BYTES)
@@ -102,6 +89,23 @@ export class DirectoryTarget implements BackupTarget {
         if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(code)) throw error
       }
     })
+  }
+
+  /** Resolves to null if there is nothing. Where the directory itself is not there, it rejects. */
+  async #found<T>(access: () => Promise<T>): Promise<T | null> {
+    try {
+      return await access()
+    } catch (error) {
+      if (!isAbsent(error)) throw error
+    }
+    await stat(this.location)
+    try {
+      // The directory may be a mount that came back after the first access.
+      return await access()
+    } catch (error) {
+      if (isAbsent(error)) return null
+      throw error
+    }
   }
 
   async #guarded<T>(access: () => Promise<T>): Promise<T> {
