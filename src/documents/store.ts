@@ -151,10 +151,10 @@ export interface PruneResult {
 
 /** A page of what a snapshot has, for a backup. */
 export interface ScanRequest {
-  /** The last ID of the page before; empty for the first page. */
+  /** `ScanPage.after` of the page before; empty for the first page. */
   readonly after: string
   readonly snapshot: number
-  /** Most documents, or operation records, that the page looks at. */
+  /** Most documents, or operation records, that the page looks at. A page may look at fewer. */
   readonly rowsMax: number
   /** The page ends with the text at which all texts have about this many UTF-16 units. */
   readonly textUnitsMax: number
@@ -176,7 +176,7 @@ export interface DocumentVersion extends Omit<StoredDocument, 'text'> {
 
 export interface ScanPage<T> {
   readonly rows: readonly T[]
-  /** The ID after which the next page begins; null if this is the last page. */
+  /** The place at which the next page begins; null if this is the last page. */
   readonly after: string | null
 }
 
@@ -218,7 +218,10 @@ export interface DocumentStore {
    */
   versions(request: VersionsRequest): MaybePromise<ScanPage<DocumentVersion>>
 
-  /** Reads the records of operations that committed at or before the snapshot, or wrote nothing. */
+  /**
+   * Reads the records of operations that committed at or before the snapshot, or wrote nothing. The
+   * pages end however fast records are added meanwhile, which they may leave out.
+   */
   operations(request: ScanRequest): MaybePromise<ScanPage<OperationRecord>>
 
   /**

@@ -6,13 +6,12 @@
 import { join } from 'node:path'
 import type { Database } from '../../database/database.ts'
 import { readIdentityRows } from '../../database/identity/all-rows.ts'
-import type { DocumentStore, ScanPage } from '../../documents/store.ts'
+import type { DocumentStore } from '../../documents/store.ts'
 import type { SnapshotHold } from '../../engine/commits/snapshot-holds.ts'
 import type { BlobStore } from '../../storage/blobs/blobs.ts'
 import { prepareCopy, readCopy, removeCopy } from '../../storage/control/copies.ts'
 import { readOwnFile } from '../../storage/files.ts'
 import { CONTROL_COPY_FILE, type ProductRoot } from '../../storage/root.ts'
-import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
 import { DESCRIPTOR_FILE, KEYRING_FILE, ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
@@ -31,6 +30,7 @@ import {
   pepperFields,
   schemaRecords,
 } from './base-records.ts'
+import { inSteps, SCAN_PAGE, scannedRows } from './rows-in-steps.ts'
 import {
   type BlobLocks,
   type BytesToStore,
@@ -82,11 +82,6 @@ export interface BaseResult extends WrittenBackup {
   readonly damaged: readonly string[]
 }
 
-/** Documents of one page, and about the UTF-16 units of their texts. */
-const PAGE_ROWS = 16
-const PAGE_TEXT_UNITS = 64 * 1024
-/** Rows of a step: calls wait for it. */
-const STEP_ROWS = 4
 const DAMAGED_MAX = 100
 
 /** Only one backup of a root runs at a time. Raises UNAVAILABLE. */
@@ -174,9 +169,10 @@ class Base {
   }
 
   async #writeDocuments(): Promise<void> {
-    const { server } = this.#parts
-    const scan = (after: string) => server.store.versions({ ...this.#page(after), above: 0 })
-    for await (const version of this.#scanned(scan)) {
+    const { server, snapshot } = this.#parts
+    const scan = (after: string) =>
+      server.store.versions({ ...SCAN_PAGE, after, snapshot, above: 0 })
+    for await (const version of scannedRows(this.#parts, scan)) {
       const content = bytesOfDocument(version.id, version.text)
       if (content !== null) await this.#writeBytes('blob', storedFile(server.blobs, content))
       await this.#add(documentRecord(version))
@@ -192,9 +188,10 @@ class Base {
   }
 
   async #writeOperations(): Promise<void> {
-    const { server } = this.#parts
-    const scan = (after: string) => server.store.operations(this.#page(after))
-    for await (const record of this.#scanned(scan)) await this.#add(operationRecord(record))
+    const { server, snapshot } = this.#parts
+    const scan = (after: string) => server.store.operations({ ...SCAN_PAGE, after, snapshot })
+    for await (const record of scannedRows(this.#parts, scan))
+      await this.#add(operationRecord(record))
   }
 
   /** Copies the database first: other transactions run between two of its rows. */
@@ -218,7 +215,7 @@ class Base {
         await writer.split()
       })
       this.#requireRunning()
-      for await (const row of this.#inSteps(readCopy(copy))) {
+      for await (const row of inSteps(this.#parts, readCopy(copy))) {
         const record = controlRecord(row)
         for (const content of artifactsOfRow(record.table, record.row)) {
           await this.#writeBytes('artifact', storedArtifact(artifacts, content))
@@ -245,7 +242,7 @@ class Base {
         return true
       })
       if (!hasRows) return
-      for await (const row of this.#inSteps(rows)) await this.#add({ t: 'identity', ...row })
+      for await (const row of inSteps(this.#parts, rows)) await this.#add({ t: 'identity', ...row })
     } finally {
       await rows.return(undefined)
     }
@@ -259,38 +256,5 @@ class Base {
   /** Call it before each access to the server: its parts are closed after the signal. */
   #requireRunning(): void {
     this.#parts.signal?.throwIfAborted()
-  }
-
-  #page(after: string) {
-    const { snapshot } = this.#parts
-    return { after, snapshot, rowsMax: PAGE_ROWS, textUnitsMax: PAGE_TEXT_UNITS }
-  }
-
-  /** Yields the rows, some of them in a step. A step ends when the caller has handled its rows. */
-  async *#inSteps<T>(rows: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T> {
-    let read = 0
-    let end = this.#parts.throttle.begin()
-    for await (const row of rows) {
-      yield row
-      read += 1
-      if (read % STEP_ROWS > 0) continue
-      await end()
-      this.#requireRunning()
-      end = this.#parts.throttle.begin()
-    }
-    await end()
-  }
-
-  /** Yields the rows of all pages. The read of each is a step. */
-  async *#scanned<T>(scan: (after: string) => MaybePromise<ScanPage<T>>): AsyncGenerator<T> {
-    for (let after: string | null = ''; after !== null; ) {
-      this.#requireRunning()
-      const from: string = after
-      const end = this.#parts.throttle.begin()
-      const page: ScanPage<T> = await scan(from)
-      await end()
-      yield* this.#inSteps(page.rows)
-      after = page.after
-    }
   }
 }

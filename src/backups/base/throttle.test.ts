@@ -24,3 +24,20 @@ test('calls get their turn after some steps although the clock stands still', as
   const found = await waits(new Array(32).fill(0))
   expect(found.map((isWait, i) => (isWait ? i : -1)).filter((i) => i >= 0)).toEqual([15, 31])
 })
+
+test('a step that waits for a store counts up to its wait alone', async () => {
+  let now = 0
+  const throttle = new Throttle({ monotonicMillis: () => now })
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const read = throttle.stepBeforeWait(() => promise)
+  now += 50
+  resolve('a page')
+  expect(await read).toBe('a page')
+  expect(throttle.begin()()).toBeUndefined()
+  const long = throttle.stepBeforeWait(() => {
+    now += 50
+    return 'a page'
+  })
+  expect(await Promise.race([long, 'it waits'])).toBe('it waits')
+  expect(await long).toBe('a page')
+})

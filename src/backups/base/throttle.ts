@@ -1,5 +1,7 @@
 /** Leaves calls their time: the steps of a backup take at most a quarter of the event loop. */
 
+import type { MaybePromise } from '../../system/maybe-promise.ts'
+
 /** Time to wait for each unit of time that a step took. */
 const IDLE_SHARE = 3
 /**
@@ -41,6 +43,16 @@ export class Throttle {
     const end = this.begin()
     const result = await run()
     await end()
+    return result
+  }
+
+  /**
+   * Runs a step of which only the part before its first wait counts, such as a read of a remote
+   * store: calls have the event loop while its answer is on the way.
+   */
+  async stepBeforeWait<T>(run: () => MaybePromise<T>): Promise<T> {
+    const end = this.begin()
+    const [result] = await Promise.all([run(), end()])
     return result
   }
 }

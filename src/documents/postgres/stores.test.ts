@@ -3,6 +3,7 @@ import { execute } from '../../../testing/databases/cluster.ts'
 import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
 import { documentHistorySuite } from '../../../testing/documents/store-history-suite.ts'
 import { documentRetentionSuite } from '../../../testing/documents/store-retention-suite.ts'
+import { documentScanSuite } from '../../../testing/documents/store-scan-suite.ts'
 import { documentStoreSuite } from '../../../testing/documents/store-suite.ts'
 import { openDocuments } from '../../../testing/documents/stores.ts'
 
@@ -24,4 +25,5 @@ const harness = async () => ({
 
 documentStoreSuite('postgres', harness)
 documentRetentionSuite('postgres', harness)
+documentScanSuite('postgres', harness)
 documentHistorySuite('postgres', harness)

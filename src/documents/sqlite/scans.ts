@@ -6,7 +6,6 @@ import {
   compactId,
   tableOfBytes,
   ULID_BYTES,
-  ulidBytes,
   ulidMicros,
 } from '../compact-ids.ts'
 import type { CompactTexts } from '../compact-texts.ts'
@@ -26,11 +25,14 @@ interface VersionRow {
 }
 
 interface OperationWithId extends OperationRow {
+  readonly row: number
   readonly operation_id: Uint8Array
 }
 
 const NOTHING = new Uint8Array()
 const OPERATIONS = new CompactTable('opn')
+/** Rows of a page at most: calls wait while it is read. */
+const ROWS_MAX = 16
 
 /**
  * The statements look at one document each: a document with thousands of versions costs as much as
@@ -41,6 +43,7 @@ export class Scans {
   readonly #tables = new CompactTables()
   readonly #nextId
   readonly #version
+  readonly #newestOperation
   readonly #operations
 
   constructor(database: Database, texts: CompactTexts) {
@@ -55,13 +58,16 @@ export class Scans {
                 order by sequence desc limit 1)
         where sequence > ?3`,
     )
-    this.#operations = database.query<OperationWithId, [Uint8Array, number]>(
-      `select operation_id, fingerprint, commit_sequence, release_id, function, result, attempts,
-              created_at_micros
+    this.#newestOperation = database.query<{ row: number | null }, []>(
+      'select max(row) as row from operations',
+    )
+    this.#operations = database.query<OperationWithId, [number, number, number]>(
+      `select row, operation_id, fingerprint, commit_sequence, release_id, function, result,
+              attempts, created_at_micros
          from operations
-        where operation_id > +?1
-        order by operation_id
-        limit ?2`,
+        where row > ?1 and row <= ?2
+        order by row
+        limit ?3`,
     )
   }
 
@@ -70,7 +76,8 @@ export class Scans {
     const rows: DocumentVersion[] = []
     let after: Uint8Array = request.after === '' ? NOTHING : compactId(request.after)!
     let textUnits = 0
-    for (let looked = 0; looked < rowsMax && textUnits < textUnitsMax; looked++) {
+    const most = Math.min(rowsMax, ROWS_MAX)
+    for (let looked = 0; looked < most && textUnits < textUnitsMax; looked++) {
       const next = this.#nextId.get(after)
       if (next === null) return { rows, after: null }
       after = next.id
@@ -93,23 +100,28 @@ export class Scans {
     }
   }
 
+  /** Reads them in the order in which they were stored, up to the newest one at the first page. */
   operations({ after, snapshot, rowsMax, textUnitsMax }: ScanRequest): ScanPage<OperationRecord> {
+    const [from, end] = after === '' ? [0, this.#newestOperation.get()!.row ?? 0] : placeOf(after)
+    const most = Math.min(rowsMax, ROWS_MAX)
     const rows: OperationRecord[] = []
     let looked = 0
     let textUnits = 0
-    let last = after
-    for (const row of this.#operations.iterate(
-      after === '' ? NOTHING : ulidBytes(after)!,
-      rowsMax,
-    )) {
+    let last = from
+    for (const row of this.#operations.iterate(from, end, most)) {
       looked += 1
-      last = OPERATIONS.idAtEnd(row.operation_id)
+      last = row.row
       if (row.commit_sequence !== null && row.commit_sequence > snapshot) continue
-      const record = toOperation(last, row)
+      const record = toOperation(OPERATIONS.idAtEnd(row.operation_id), row)
       rows.push(record)
       textUnits += record.result.length
-      if (textUnits >= textUnitsMax) return { rows, after: last }
+      if (textUnits >= textUnitsMax) return { rows, after: `${last} ${end}` }
     }
-    return { rows, after: looked < rowsMax ? null : last }
+    return { rows, after: looked < most ? null : `${last} ${end}` }
   }
+}
+
+function placeOf(after: string): [row: number, end: number] {
+  const [row, end] = after.split(' ').map(Number)
+  return [row!, end!]
 }

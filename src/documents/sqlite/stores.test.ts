@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { documentId } from '../../../testing/documents/store-fixtures.ts'
 import { documentHistorySuite } from '../../../testing/documents/store-history-suite.ts'
 import { documentRetentionSuite } from '../../../testing/documents/store-retention-suite.ts'
+import { documentScanSuite } from '../../../testing/documents/store-scan-suite.ts'
 import { documentStoreSuite } from '../../../testing/documents/store-suite.ts'
 import { openSqliteDocuments } from './stores.ts'
 
@@ -34,4 +35,5 @@ test('a trimmed store has no cached documents', async () => {
 
 documentStoreSuite('sqlite', harness)
 documentRetentionSuite('sqlite', harness)
+documentScanSuite('sqlite', harness)
 documentHistorySuite('sqlite', harness)
