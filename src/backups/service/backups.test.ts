@@ -15,6 +15,7 @@ import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { makeIdentity, recipientOf } from '../format/age-files.ts'
 import { listBases } from '../format/chain.ts'
 import { ContinuousBackup } from '../increments/continuous-backup.ts'
+import { Rehearsals, type RehearsalsOptions } from '../rehearsal/rehearsals.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
 import type { BackupTarget } from '../targets/targets.ts'
 import { Backups } from './backups.ts'
@@ -96,15 +97,32 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
     }
   }
 
-  async function open(held: 'documents' | 'target', place: 'root' | 'target') {
+  /** The server rehearses restores if it is given how. */
+  async function open(
+    held: 'documents' | 'target',
+    place: 'root' | 'target',
+    rehearse: RehearsalsOptions['rehearse'] | null = null,
+  ) {
     const recipients = [await recipientOf(await makeIdentity())]
     const backedUp = server(held === 'documents')
     const to = target(held === 'target')
     let continuous: ContinuousBackup | null = null
+    const metrics = new Metrics(realSystem())
+    const rehearsalsOf = (backup: ContinuousBackup, rehearses: RehearsalsOptions['rehearse']) =>
+      new Rehearsals({
+        system: realSystem(),
+        log: log.log,
+        metrics,
+        path: join(bench.directory, 'rehearsal.json'),
+        backedUpHistory: () => backup.state().lastBase?.historyId ?? null,
+        rehearse: rehearses,
+        // The time to look at what is due does not come.
+        checkMillis: 2 ** 30,
+      })
     const backups = new Backups({
       server: backedUp,
       log: log.log,
-      metrics: new Metrics(realSystem()),
+      metrics,
       recipients,
       freeFloorBytes: 0,
       openContinuous:
@@ -121,7 +139,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
                 flushMillis: 2 ** 30,
                 ...listeners,
               })
-              return { backup: continuous, target: to }
+              const rehearsals = rehearse === null ? null : rehearsalsOf(continuous, rehearse)
+              return { backup: continuous, target: to, rehearsals }
             },
     })
     return { backups, recipients, to, continuous: continuous as ContinuousBackup | null }
@@ -180,6 +199,22 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
     expect(log.records().map(({ event }) => event)).toEqual(['backup.stopped'])
     const row = bench.root.control.read((reader) => findBackup(reader, backupId))
     expect(row).toMatchObject({ state: 'failed', result: null })
+    await bench.close()
+  })
+
+  test('the first rehearsal begins once there is a whole backup', async () => {
+    const begun = Promise.withResolvers<string>()
+    const { backups } = await open('target', 'target', async (address) => {
+      begun.resolve(address)
+      return { sequence: 2, documents: 2, merkle: 'a'.repeat(64) }
+    })
+    await barrier.reached
+    expect(backups.health()[0]).not.toHaveProperty('lastRehearsal')
+    barrier.open()
+    expect(await begun.promise).toBe(historyId())
+    const last = () => backups.health()[0]!.lastRehearsal
+    await expect.poll(last, { timeout: 60_000 }).toMatchObject({ outcome: 'passed' })
+    await stop(backups)
     await bench.close()
   })
 

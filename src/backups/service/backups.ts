@@ -256,7 +256,10 @@ export class Backups {
     backup.start()
   }
 
-  /** Logs each change between failing and not, and records the bases that the server began. */
+  /**
+   * Logs each change between failing and not, records the bases that the server began, and begins a
+   * rehearsal that waited for a base.
+   */
   async #noteState({ failure, isReachable, lastBase }: BackupState): Promise<void> {
     const { log } = this.#options
     const isFailing = failure !== null || !isReachable
@@ -267,8 +270,10 @@ export class Backups {
       if (isFailing) log.warn('backup.delayed', { message, errorCode })
       else log.info('backup.resumed', { message: 'Continuous backups are complete again.' })
     }
+    if (lastBase === null) return
+    void this.#continuous?.rehearsals?.check()
     try {
-      if (lastBase !== null) await this.#recordBase(lastBase)
+      await this.#recordBase(lastBase)
     } catch (error) {
       // The next base is recorded with all that are left.
       if (this.#isClosing) return
