@@ -81,9 +81,14 @@ export interface NamedBytes {
 /** System tables whose documents name stored bytes. */
 const TABLES_WITH_BYTES: readonly string[] = [FILE_DOCUMENTS, PART_DOCUMENTS]
 
+/** Returns whether documents of this table name stored bytes. */
+export function canNameBytes(id: string): boolean {
+  return TABLES_WITH_BYTES.includes(id.slice(0, id.lastIndexOf('_')))
+}
+
 /** Returns the stored bytes that a document names; null if it names none. */
 export function bytesOfDocument(id: string, text: string | null): NamedBytes | null {
-  if (text === null || !TABLES_WITH_BYTES.includes(id.slice(0, id.lastIndexOf('_')))) return null
+  if (text === null || !canNameBytes(id)) return null
   const fields = decodeStored(text)
   assert(fields instanceof Map, 'a document has fields')
   const [sha256, size] = [fields.get('sha256'), fields.get('size')]

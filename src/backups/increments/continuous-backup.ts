@@ -22,6 +22,7 @@ import { readCatchUp } from './catch-up.ts'
 import { CommitBuffer } from './commit-buffer.ts'
 import type {
   BackupState,
+  BaseFigures,
   BaseReason,
   ContinuousBackupOptions,
   LostCommits,
@@ -66,6 +67,7 @@ export class ContinuousBackup {
   #chain: ChainWriter | null = null
   #writer: IncrementWriter | null = null
   #lastBase: Sidecar | null = null
+  #lastFigures: BaseFigures | null = null
   #newest: { readonly sequence: number; readonly atMicros: bigint } | null = null
   #runningBase: Promise<BaseResult> | null = null
   #baseReason: BaseReason | null = null
@@ -138,6 +140,7 @@ export class ContinuousBackup {
       newestAtMicros: this.#newest?.atMicros ?? null,
       behindMillis: oldest === null ? 0 : Math.max(0, system.monotonicMillis() - oldest),
       lastBase: this.#lastBase,
+      lastFigures: this.#lastFigures,
       failure: this.#failures.code,
       isReachable: this.#target.isReachable,
       baseReason: this.#baseReason,
@@ -411,6 +414,7 @@ export class ContinuousBackup {
 
   async #makeBase(backupId: BackupId | undefined): Promise<BaseResult> {
     const { server } = this.#options
+    const before = this.#target.bytesWritten
     try {
       return await this.#failures.attempt(
         'base',
@@ -426,6 +430,11 @@ export class ContinuousBackup {
             signal: this.#baseAbort.signal,
           })
           this.#lastBase = result.base
+          this.#lastFigures = {
+            documents: result.counts.document ?? 0,
+            bytes: this.#target.bytesWritten - before,
+            damaged: result.damaged.length,
+          }
           this.#baseRetries = 0
           this.#noteBase(result.base)
           await this.#removeOldSegments()

@@ -41,6 +41,15 @@ export interface LostCommits {
   readonly documents: number
 }
 
+/** What a base has. The target has these figures in encrypted segments alone. */
+export interface BaseFigures {
+  readonly documents: number
+  /** Bytes that were written to the target while it was made. */
+  readonly bytes: number
+  /** Number of files and artifacts that were left out. */
+  readonly damaged: number
+}
+
 /** The cause of a base. */
 export type BaseReason = 'start' | 'interval' | 'gap' | 'request'
 
@@ -54,6 +63,8 @@ export interface BackupState {
   /** Age of the oldest commit that cannot be restored yet; 0 if there is none. */
   readonly behindMillis: number
   readonly lastBase: Sidecar | null
+  /** The figures of `lastBase`; null if an earlier process made it. */
+  readonly lastFigures: BaseFigures | null
   /** Null if the newest attempts of all parts succeeded. */
   readonly failure: Code | null
   readonly isReachable: boolean

@@ -130,6 +130,13 @@ const NOTE = (number: number, sequence: number, text: string | null): BackupReco
   sequence,
   text,
 })
+const FILE_DOCUMENT = (sequence: number, text: string | null): BackupRecord => ({
+  t: 'document',
+  id: documentId('fil', 4),
+  createdAtMicros: '1',
+  sequence,
+  text,
+})
 const COMMIT = (sequence: number, atMicros = 0n): BackupRecord => ({
   t: 'commit',
   sequence,
@@ -380,15 +387,30 @@ describe('a restore', () => {
     const { text } = write('fil', 4, await server.storeFile(Buffer.from('never in the target')))
     await server.increment({ from: whole.sequence, to: whole.sequence + 1 }, [
       { t: 'commit', sequence: whole.sequence + 1, atMicros: '9' },
-      {
-        t: 'document',
-        id: documentId('fil', 4),
-        createdAtMicros: '1',
-        sequence: whole.sequence + 1,
-        text,
-      },
+      FILE_DOCUMENT(whole.sequence + 1, text),
     ])
     expect((await (await place('sqlite')).restore(server)).missingFiles).toBe(1)
+    // One that is deleted later needs no bytes.
+    await server.increment({ from: whole.sequence + 1, to: whole.sequence + 2 }, [
+      { t: 'commit', sequence: whole.sequence + 2, atMicros: '10' },
+      FILE_DOCUMENT(whole.sequence + 2, null),
+    ])
+    expect((await (await place('sqlite')).restore(server)).missingFiles).toBe(0)
+  })
+
+  test('a document of a file that cannot be read is rejected with its segment', async () => {
+    await begin('sqlite')
+    await server.base()
+    await server.increment({ from: 3, to: 4 }, [
+      { t: 'commit', sequence: 4, atMicros: '9' },
+      FILE_DOCUMENT(4, '{"size":"x"}'),
+    ])
+    const restored = await place('sqlite')
+    await expect(restored.restore(server)).rejects.toMatchObject({
+      code: 'BACKUP_CORRUPT',
+      detail: expect.stringMatching(/\d{12}.*the document of a file/),
+    })
+    expect(existsSync(restored.root)).toBe(false)
   })
 
   test('a place that is not empty is rejected, and stays as it is', async () => {

@@ -116,7 +116,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRes
     await restoreIdentity(destination, verified, undo)
     const peppers = peppersOf(verified)
     if (options.restoresPeppers) writePeppers(destination.root, verified.environment)
-    return { ...(await finish(options, verified)), ...restored, peppers }
+    const { missingFiles } = verified
+    return { ...(await finish(options, verified)), ...restored, missingFiles, peppers }
   } catch (error) {
     throw await undo.undo(error)
   } finally {

@@ -8,10 +8,8 @@ import type {
 } from '../../documents/store.ts'
 import type { LoadedState, StoreLoader } from '../../documents/store-loader.ts'
 import { Fault } from '../../errors/fault.ts'
-import type { BackupContents } from '../../storage/restores/backup-contents.ts'
 import { nextTurn } from '../../system/event-loop.ts'
 import type { RecordOf } from '../../wire/files/backups.ts'
-import { bytesOfDocument } from '../base/base-records.ts'
 import { type BackupSource, readBase } from '../format/backup-reader.ts'
 import { documentLeaf } from '../format/backup-writer.ts'
 import { leafDigest, MerkleTree } from '../format/merkle-tree.ts'
@@ -27,15 +25,10 @@ export interface DocumentsDestination {
   open(): Promise<DocumentStore>
 }
 
-interface DocumentsDigest {
+export interface RestoredDocuments {
   readonly documents: number
   /** The root of the Merkle tree of all documents, as the store returns them. */
   readonly merkle: string
-}
-
-export interface RestoredDocuments extends DocumentsDigest {
-  /** Files and parts of files whose bytes the backup does not have. */
-  readonly missingFiles: number
 }
 
 /** Rows of one transaction, and about the UTF-16 units of their texts. */
@@ -58,8 +51,7 @@ export async function restoreDocuments(restore: DocumentsRestore): Promise<Resto
   try {
     await applyIncrements(restore, store)
     // The stores build indexes on other threads than this one, which reads what was written.
-    const { contents } = restore.verified
-    const [restored] = await Promise.all([readBack(store, contents), buildIndexes(restore, store)])
+    const [restored] = await Promise.all([readBack(store), buildIndexes(restore, store)])
     if (restored.merkle === expected.merkle && restored.documents === expected.documents) {
       return restored
     }
@@ -70,7 +62,7 @@ export async function restoreDocuments(restore: DocumentsRestore): Promise<Resto
   }
 }
 
-async function loadBase(restore: DocumentsRestore): Promise<DocumentsDigest> {
+async function loadBase(restore: DocumentsRestore): Promise<RestoredDocuments> {
   const { source, selected, verified, destination, onProgress } = restore
   const { base } = selected.backup
   const expected = new ExpectedDocuments(verified.contents.leaves())
@@ -151,27 +143,19 @@ function operationWrite(record: RecordOf<'operation'>): TransactionWrite {
   return { sequence: null, atMicros: operation.createdAtMicros, writes: [], operation }
 }
 
-async function readBack(
-  store: DocumentStore,
-  contents: Pick<BackupContents, 'hasBytes'>,
-): Promise<RestoredDocuments> {
+async function readBack(store: DocumentStore): Promise<RestoredDocuments> {
   const tree = new MerkleTree()
   let documents = 0
-  let missingFiles = 0
   const snapshot = store.latestSequence
   for (let after: string | null = ''; after !== null; ) {
     const from: string = after
     const page = await store.versions({ after: from, snapshot, above: 0, ...SCAN })
-    for (const version of page.rows) {
-      tree.add(documentLeaf(version))
-      const named = bytesOfDocument(version.id, version.text)
-      if (named !== null && !contents.hasBytes('blob', named.sha256)) missingFiles += 1
-    }
+    for (const version of page.rows) tree.add(documentLeaf(version))
     documents += page.rows.length
     after = page.after
     await nextTurn()
   }
-  return { documents, merkle: tree.root(), missingFiles }
+  return { documents, merkle: tree.root() }
 }
 
 function writeOf({ id, createdAtMicros, text }: RecordOf<'document'>) {

@@ -18,6 +18,7 @@ import {
 import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { type BackupRecord, parseShape, type RecordOf } from '../../wire/files/backups.ts'
+import { bytesOfDocument, canNameBytes } from '../base/base-records.ts'
 import { type BackupSource, readBase, readBlob, readSegment } from '../format/backup-reader.ts'
 import { documentLeaf } from '../format/backup-writer.ts'
 import { leafDigest } from '../format/merkle-tree.ts'
@@ -37,6 +38,11 @@ export interface VerifiedBackup {
   readonly shapes: ReadonlyMap<string, FieldShape>
   readonly indexes: readonly IndexDefinition[]
   readonly contents: BackupContents
+  /**
+   * Files, and parts of files, whose bytes the backup does not have: they were damaged, or stored
+   * too late for it.
+   */
+  readonly missingFiles: number
   /** Segments that were read. */
   readonly segments: number
   readonly blobs: number
@@ -101,7 +107,8 @@ export async function verifySegments(
       }
     }
     const read = reading.finish()
-    return { sequence, atMicros, ...read, contents, segments: segments.size }
+    const missingFiles = contents.countMissingFiles()
+    return { sequence, atMicros, ...read, contents, missingFiles, segments: segments.size }
   } catch (error) {
     contents.close()
     throw error
@@ -169,6 +176,7 @@ class Reading {
 
   addBase(record: BackupRecord, segment: string): void {
     this.#last = segment
+    if (record.t === 'document') this.#noteFile(record, segment)
     if (record.t === 'document' || record.t === 'operation') return
     if (record.t === 'environment') this.#begins.control = segment
     if (record.t === 'identity') this.#begins.identity ||= segment
@@ -183,6 +191,7 @@ class Reading {
         if (id === null) throw corrupt(segment, 'an ID is not canonical')
         const digest = document.text === null ? null : leafDigest(documentLeaf(document))
         this.#contents.setLeaf({ id, digest })
+        this.#noteFile(document, segment)
       }
     }
     for (const record of others) {
@@ -204,6 +213,15 @@ class Reading {
       environment: this.#environment,
       shapes: this.#shapes,
       indexes: [...this.#indexes.values()],
+    }
+  }
+
+  #noteFile({ id, text }: RecordOf<'document'>, segment: string): void {
+    if (!canNameBytes(id)) return
+    try {
+      this.#contents.setFileDocument(id, bytesOfDocument(id, text)?.sha256 ?? null)
+    } catch (error) {
+      throw corrupt(segment, 'the document of a file', error)
     }
   }
 

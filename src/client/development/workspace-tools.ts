@@ -142,6 +142,8 @@ export interface CheckedBackup {
   readonly segments: number
   readonly files: number
   readonly fileBytes: number
+  /** Files, and parts of files, whose bytes the backup does not have. */
+  readonly missingFiles: number
   /** The documents of the restored store and their digest; null without a restore. */
   readonly restored: { readonly documents: number; readonly merkle: string } | null
 }

@@ -33,8 +33,10 @@ async function read(
   const selected = await selectRestore(source.target, address, NEWEST)
   const verified = await verifyRestore(source, selected, onProgress)
   verified.contents.close()
-  const { sequence, atMicros, segments, blobs: files, blobBytes: fileBytes } = verified
-  return { ...address, sequence, atMicros, segments, files, fileBytes, restored: null }
+  const { sequence, atMicros, segments, missingFiles } = verified
+  const { blobs: files, blobBytes: fileBytes } = verified
+  const read = { sequence, atMicros, segments, files, fileBytes, missingFiles }
+  return { ...address, ...read, restored: null }
 }
 
 /** Restores the newest state. Files are stored in the temporary directory as well. */
@@ -69,8 +71,10 @@ async function rehearse(
 }
 
 function reportOf(result: RestoreResult): Omit<CheckedBackup, keyof HistoryAddress> {
-  const { sequence, atMicros, segments, files, fileBytes, documents, merkle } = result
-  return { sequence, atMicros, segments, files, fileBytes, restored: { documents, merkle } }
+  const { sequence, atMicros, segments, files, fileBytes, missingFiles } = result
+  const { documents, merkle } = result
+  const read = { sequence, atMicros, segments, files, fileBytes, missingFiles }
+  return { ...read, restored: { documents, merkle } }
 }
 
 function openIdentity(url: string): Database {

@@ -8,7 +8,10 @@ export interface BackupResult {
   readonly lastSegment: number
   /** The snapshot of its documents. */
   readonly sequence: number
-  /** Null for a backup that the server made by itself, as the fields below. */
+  /**
+   * Null for a base that another process made and did not record, as the fields below: the target
+   * has the figures in encrypted segments alone.
+   */
   readonly documents: number | null
   /** Bytes that were written for it. */
   readonly bytes: number | null

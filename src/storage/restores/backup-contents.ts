@@ -1,6 +1,6 @@
 /**
  * The parts of a backup that a restore keeps before it writes anything: rows of tables, digests of
- * changed documents, and names of stored bytes. A private temporary database holds them. SQLite
+ * changed documents, names of stored bytes, and the documents that need them. A private temporary database holds them. SQLite
  * removes its file from the directory when it creates it, so a killed process leaves none of it.
  */
 import { Database } from 'bun:sqlite'
@@ -46,7 +46,8 @@ const SCHEMA = `
     kind text not null, name text not null, sha256 text not null, bytes integer not null,
     primary key (kind, name)
   ) without rowid;
-  create index files.named_bytes_sha256 on named_bytes (sha256);`
+  create index files.named_bytes_sha256 on named_bytes (sha256);
+  create table files.file_documents (id text primary key, sha256 text not null) without rowid;`
 
 export class BackupContents {
   readonly #database = new Database(':memory:')
@@ -55,7 +56,8 @@ export class BackupContents {
   readonly #clear
   readonly #setLeaf
   readonly #addBytes
-  readonly #findBytes
+  readonly #setFile
+  readonly #deleteFile
 
   constructor() {
     const database = this.#database
@@ -82,8 +84,11 @@ export class BackupContents {
       `insert or ignore into files.named_bytes (kind, name, sha256, bytes)
        values (?1, ?2, ?3, ?4) returning kind`,
     )
-    this.#findBytes = database.query<{ name: string }, [string, string]>(
-      'select name from files.named_bytes where sha256 = ?1 and kind = ?2',
+    this.#setFile = database.query<null, [string, string]>(
+      'insert or replace into files.file_documents (id, sha256) values (?1, ?2)',
+    )
+    this.#deleteFile = database.query<null, [string]>(
+      'delete from files.file_documents where id = ?1',
     )
   }
 
@@ -140,8 +145,21 @@ export class BackupContents {
     return this.#addBytes.get(kind, name, sha256, bytes) !== null
   }
 
-  hasBytes(kind: NamedBytes['kind'], sha256: string): boolean {
-    return this.#findBytes.get(sha256, kind) !== null
+  /** Notes the bytes that a document names; null for a document that is deleted. */
+  setFileDocument(id: string, sha256: string | null): void {
+    if (sha256 === null) this.#deleteFile.run(id)
+    else this.#setFile.run(id, sha256)
+  }
+
+  /** Returns the number of documents of files, and of parts of files, whose bytes nothing names. */
+  countMissingFiles(): number {
+    const counted = this.#database
+      .query<{ count: number }, []>(
+        `select count(*) as count from files.file_documents f where not exists
+           (select 1 from files.named_bytes n where n.sha256 = f.sha256 and n.kind = 'blob')`,
+      )
+      .get()
+    return counted?.count ?? 0
   }
 
   namedBytes(): IterableIterator<NamedBytes> {

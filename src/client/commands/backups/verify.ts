@@ -77,13 +77,22 @@ function documentOf({ atMicros, ...checked }: CheckedBackup) {
   return { version: 1, ...checked, atMicros: String(atMicros) }
 }
 
+function missingText(count: number): string {
+  return (
+    `The backup lacks the bytes of ${count} files: they were damaged, or the server was lost ` +
+    'before the target had them. An earlier backup may have them.'
+  )
+}
+
 function linesOf(checked: CheckedBackup): string[] {
-  const { environmentId, historyId, sequence, atMicros, segments, files, fileBytes } = checked
+  const { environmentId, historyId, sequence, atMicros, segments, files, fileBytes, missingFiles } =
+    checked
   const lines = [
     `The backup is whole: history ${historyId} of ${environmentId}.`,
     `It leads to sequence ${sequence} of ${timeText(String(atMicros))}.`,
     `Segments: ${segments}. Files and artifacts: ${files}, ${fileBytes} bytes.`,
   ]
+  if (missingFiles > 0) lines.push(missingText(missingFiles))
   if (checked.restored === null) return lines
   const { documents, merkle } = checked.restored
   return [...lines, `Restored documents: ${documents}, with the digest ${merkle}.`]
