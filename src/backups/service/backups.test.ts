@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
@@ -7,11 +7,13 @@ import {
   write,
 } from '../../../testing/backups/followed-servers.ts'
 import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
-import { findBackup, insertBackup } from '../../storage/control/backups.ts'
+import { findBackup, insertBackup, listBackups } from '../../storage/control/backups.ts'
 import { beginHistory, findHistory } from '../../storage/control/environment.ts'
 import { realSystem } from '../../system/system.ts'
 import { type MemoryLog, memoryLog } from '../../telemetry/log.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
+import type { BackupId } from '../../value/ids.ts'
+import { formatUpgrade } from '../../wire/files/upgrades.ts'
 import { makeIdentity, recipientOf } from '../format/age-files.ts'
 import { listBases } from '../format/chain.ts'
 import { ContinuousBackup } from '../increments/continuous-backup.ts'
@@ -199,6 +201,56 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
     expect(log.records().map(({ event }) => event)).toEqual(['backup.stopped'])
     const row = bench.root.control.read((reader) => findBackup(reader, backupId))
     expect(row).toMatchObject({ state: 'failed', result: null })
+    await bench.close()
+  })
+
+  test('a base that the server began by itself is listed with its figures', async () => {
+    const { backups, continuous } = await open('target', 'target')
+    await barrier.reached
+    barrier.open()
+    await continuous!.whenBaseEnds()
+    const listed = () => bench.root.control.read((reader) => listBackups(reader, 10))
+    await expect.poll(listed, { timeout: 60_000 }).toMatchObject([
+      {
+        reason: 'scheduled',
+        location: 'target',
+        result: { documents: 2, bytes: expect.any(Number), damaged: 0 },
+      },
+    ])
+    expect(listed()[0]!.result!.bytes).toBeGreaterThan(1_000)
+    await stop(backups)
+    await bench.close()
+  })
+
+  test('requested backups do not push out the one before the last upgrade', async () => {
+    const made: BackupId[] = []
+    const make = async (backups: Backups, recipients: readonly string[]) => {
+      made.push(order(backups, recipients))
+      await backups.whenIdle()
+    }
+    const kept = () => {
+      const names = readdirSync(join(bench.root.path, 'backups')).toSorted()
+      const rows = bench.root.control.read((reader) => listBackups(reader, 10))
+      expect(rows.map(({ backupId }) => backupId).toSorted()).toEqual(names)
+      return names.map((name) => made.indexOf(name as BackupId))
+    }
+    barrier.open()
+    const { backups, recipients } = await open('target', 'root')
+    await make(backups, recipients)
+    const upgrade = join(bench.root.path, 'upgrade.json')
+    const versions = { identity: 1, control: 1, documents: 1, logs: 1 }
+    const states = { found: versions, target: versions, sequence: 2, atMicros: '1' }
+    const named = { backupId: made[0]!, historyId: historyId(), ...states }
+    writeFileSync(upgrade, formatUpgrade(named), { mode: 0o600 })
+    for (let i = 0; i < 3; i++) await make(backups, recipients)
+    expect(kept()).toEqual([0, 2, 3])
+    await backups.close()
+    const again = await open('target', 'root')
+    expect(kept()).toEqual([0, 2, 3])
+    rmSync(upgrade)
+    await make(again.backups, recipients)
+    expect(kept()).toEqual([3, 4])
+    await again.backups.close()
     await bench.close()
   })
 

@@ -19,6 +19,7 @@ import {
 import { removeCopy } from '../../storage/control/copies.ts'
 import { findHistory } from '../../storage/control/environment.ts'
 import { BACKUPS_DIRECTORY, CONTROL_COPY_FILE } from '../../storage/root.ts'
+import { readUpgrade } from '../../storage/upgrades.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { BackupId } from '../../value/ids.ts'
@@ -28,6 +29,7 @@ import type { BackedUpServer, BaseResult } from '../base/base-backup.ts'
 import type { ContinuousBackup } from '../increments/continuous-backup.ts'
 import type {
   BackupState,
+  BaseFigures,
   ContinuousBackupOptions,
   LostCommits,
 } from '../increments/continuous-options.ts'
@@ -72,7 +74,7 @@ export interface OrderedBackup {
 }
 
 /**
- * Each has all bytes of the files: a disk has room for few.
+ * Each has all bytes of the files: a disk has room for few. That of the last upgrade is kept besides.
  * @limit Backups: complete backups in the Product root; the oldest is removed for another one
  */
 export const ROOT_BACKUPS_MAX = 2
@@ -260,7 +262,7 @@ export class Backups {
    * Logs each change between failing and not, records the bases that the server began, and begins a
    * rehearsal that waited for a base.
    */
-  async #noteState({ failure, isReachable, lastBase }: BackupState): Promise<void> {
+  async #noteState({ failure, isReachable, lastBase, lastFigures }: BackupState): Promise<void> {
     const { log } = this.#options
     const isFailing = failure !== null || !isReachable
     if (isFailing !== this.#wasFailing) {
@@ -273,7 +275,7 @@ export class Backups {
     if (lastBase === null) return
     void this.#continuous?.rehearsals?.check()
     try {
-      await this.#recordBase(lastBase)
+      await this.#recordBase(lastBase, lastFigures)
     } catch (error) {
       // The next base is recorded with all that are left.
       if (this.#isClosing) return
@@ -289,7 +291,8 @@ export class Backups {
   }
 
   /** Records a base, and forgets those that retention has removed. */
-  async #recordBase({ backupId, historyId, first, number, toSequence, atMicros }: Sidecar) {
+  async #recordBase(base: Sidecar, figures: BaseFigures | null): Promise<void> {
+    const { backupId, historyId, first, number, toSequence, atMicros } = base
     const { control } = this.#options.server.root
     const target = this.#continuous?.target
     if (backupId === null || target === undefined) return
@@ -298,10 +301,10 @@ export class Backups {
       const at = BigInt(atMicros)
       const row = { backupId, historyId, createdAtMicros: at }
       insertBackup(tx, { ...row, reason: 'scheduled', location: 'target' })
-      const unknown = { documents: null, bytes: null, damaged: null }
+      const known = figures ?? { documents: null, bytes: null, damaged: null }
       const segments = { firstSegment: first, lastSegment: number, sequence: toSequence }
       const finishedAt = this.#options.server.system.nowMicros()
-      markBackupComplete(tx, backupId, { ...segments, ...unknown }, finishedAt)
+      markBackupComplete(tx, backupId, { ...segments, ...known }, finishedAt)
     })
     const { segmentPath } = await import('../format/chain.ts')
     const { environmentId } = this.#options.server.root.descriptor
@@ -349,11 +352,13 @@ export class Backups {
     }
   }
 
-  /** Makes room for another backup. One that is being read stays. */
+  /** Makes room for another backup. One that is being read stays, and that of the last upgrade. */
   async #removeOldest(): Promise<void> {
     const { root } = this.#options.server
+    const kept = readUpgrade(root.path)?.backupId
     const complete = this.#stored().filter(
-      ({ state, location }) => state === 'complete' && location === 'root',
+      ({ state, location, backupId }) =>
+        state === 'complete' && location === 'root' && backupId !== kept,
     )
     for (const { backupId } of complete.slice(ROOT_BACKUPS_MAX - 1)) {
       if (this.#readers.has(backupId)) continue
@@ -368,6 +373,8 @@ export class Backups {
     const complete = new Set<string>(
       this.#stored().flatMap(({ state, backupId }) => (state === 'complete' ? [backupId] : [])),
     )
+    const upgrade = readUpgrade(this.#options.server.root.path)
+    if (upgrade !== null) complete.add(upgrade.backupId)
     for (const name of readdirSync(this.#directory)) {
       if (complete.has(name)) continue
       rmSync(join(this.#directory, name), { recursive: true, force: true })

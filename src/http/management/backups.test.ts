@@ -12,9 +12,16 @@ import {
 } from '../../../testing/management/backups.ts'
 import { functionManifest } from '../../../testing/products.ts'
 import { Database } from '../../database/database.ts'
-import { findBackup } from '../../storage/control/backups.ts'
+import { findBackup, insertBackup, markBackupFailed } from '../../storage/control/backups.ts'
+import type { HistoryId } from '../../value/ids.ts'
 import { Secret } from '../../value/secret.ts'
-import type { BackupCreated, BackupField, BackupList } from '../../wire/backups/backups.ts'
+import {
+  BACKUPS_MAX,
+  type BackupCreated,
+  type BackupField,
+  type BackupList,
+} from '../../wire/backups/backups.ts'
+import { formatUpgrade } from '../../wire/files/upgrades.ts'
 import { BACKUP_DOWNLOADS_MAX } from './backups.ts'
 
 type Backups = ReturnType<typeof openTestBackups>
@@ -180,6 +187,30 @@ test('a Product root keeps the two newest backups', async () => {
   expect(await rejection(await routes.send('GET', `/${first.backupId}`))).toMatch(
     /^404 PRODUCT_NOT_FOUND/,
   )
+})
+
+test('a full list forgets the oldest, and not the backup before the last upgrade', async () => {
+  const first = await made()
+  const { root, system } = gateway.harness
+  const historyId = first.historyId as HistoryId
+  const versions = { identity: 1, control: 1, documents: 1, logs: 1 }
+  const states = { found: versions, target: versions, sequence: 0, atMicros: '1' }
+  const named = formatUpgrade({ backupId: first.backupId, historyId, ...states })
+  writeFileSync(join(root.path, 'upgrade.json'), named, { mode: 0o600 })
+  root.control.transaction((tx) => {
+    for (let i = 1; i < BACKUPS_MAX; i++) {
+      const backupId = system.ids.make('bkp')
+      const row = { backupId, historyId, createdAtMicros: system.nowMicros() }
+      insertBackup(tx, { ...row, reason: 'requested', location: 'root' })
+      markBackupFailed(tx, { backupId, code: 'UNAVAILABLE' }, system.nowMicros())
+    }
+  })
+  const [newest] = [await made(), await made()].reverse()
+  const items = await listed()
+  expect(items).toHaveLength(BACKUPS_MAX)
+  expect(items.map(({ backupId }) => backupId)).toContain(first.backupId)
+  expect(items[0]!.backupId).toBe(newest!.backupId)
+  expect((await routes.send('GET', `/${first.backupId}/content`)).status).toBe(200)
 })
 
 test('a backup that is being read is kept', async () => {

@@ -11,6 +11,7 @@ import {
 } from '../../storage/control/backups.ts'
 import type { ControlTx } from '../../storage/control/database.ts'
 import { findHistory } from '../../storage/control/environment.ts'
+import { readUpgrade } from '../../storage/upgrades.ts'
 import { isRecipient } from '../../value/backups/recipients.ts'
 import type { BackupId, OperationId, RequestId } from '../../value/ids.ts'
 import { BACKUPS_MAX, type BackupField } from '../../wire/backups/backups.ts'
@@ -63,7 +64,7 @@ export function createBackup(
   actor: Actor,
   { recipients: named, operationId, changedAtMicros, requestId }: CreateInput,
 ): Applied<BackupField> {
-  const { system } = ports
+  const { system, root } = ports
   const backups = requireMaker(ports)
   const repeats = isApplied(ports, operationId)
   const recipients = repeats ? [] : recipientsOf(backups, named)
@@ -82,7 +83,7 @@ export function createBackup(
     },
     (tx) => {
       const historyId = findHistory(tx)!
-      forgetOldest(tx)
+      forgetOldest(tx, readUpgrade(root.path)?.backupId ?? null)
       insertBackup(tx, {
         backupId,
         historyId,
@@ -173,10 +174,15 @@ function busy(): Fault {
   return stateConflict({ path: 'backup', rule, detail: 'a backup is being made' })
 }
 
-/** Makes room for one more in the list. Its maker removes the files of those that it forgets. */
-function forgetOldest(tx: ControlTx): void {
+/**
+ * Makes room for one more in the list. Its maker removes the files of those that it forgets. The
+ * backup before the last upgrade stays.
+ */
+function forgetOldest(tx: ControlTx, kept: BackupId | null): void {
   const listed = listBackups(tx, BACKUPS_MAX)
-  for (const { backupId } of listed.slice(BACKUPS_MAX - 1)) deleteBackup(tx, backupId)
+  const others = listed.filter(({ backupId }) => backupId !== kept)
+  const room = BACKUPS_MAX - 1 - (listed.length - others.length)
+  for (const { backupId } of others.slice(room)) deleteBackup(tx, backupId)
 }
 
 function backupItem({ result, ...backup }: StoredBackup): BackupField {

@@ -3,8 +3,7 @@
  * control and the identity database are read at their schema versions, so that the earlier version
  * can restore them; documents have the same form in the backups of all versions.
  */
-
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BaseResult, makeBase } from '../../backups/base/base-backup.ts'
 import type { BackedUpPeppers } from '../../backups/base/base-records.ts'
@@ -18,10 +17,13 @@ import { readUnmigratedSqlite } from '../../documents/sqlite/unmigrated-document
 import type { DocumentsSnapshot } from '../../documents/store.ts'
 import type { BackupSettings } from '../../settings/backups.ts'
 import type { ProductSettings } from '../../settings/settings.ts'
-import { insertBackup, markBackupComplete } from '../../storage/control/backups.ts'
-import { ControlDatabase, type ControlReader } from '../../storage/control/database.ts'
+import { deleteBackup, insertBackup, markBackupComplete } from '../../storage/control/backups.ts'
+import {
+  ControlDatabase,
+  type ControlReader,
+  type ControlTx,
+} from '../../storage/control/database.ts'
 import { beginHistory, findHistory } from '../../storage/control/environment.ts'
-import { readOwnFile } from '../../storage/files.ts'
 import { MIGRATIONS as CONTROL } from '../../storage/migrations.generated.ts'
 import {
   BACKUPS_DIRECTORY,
@@ -31,12 +33,11 @@ import {
   type ProductRoot,
   UPGRADE_FILE,
 } from '../../storage/root.ts'
+import { readUpgrade } from '../../storage/upgrades.ts'
 import { writeFileAtomic } from '../../system/files.ts'
 import type { System } from '../../system/system.ts'
 import type { BackupId, HistoryId } from '../../value/ids.ts'
-import { ROOT_FILE_BYTES_MAX } from '../../value/product-root.ts'
-import { ValidationError } from '../../value/validation-error.ts'
-import { formatUpgrade, parseUpgrade, type UpgradeBackup } from '../../wire/files/upgrades.ts'
+import { formatUpgrade, type UpgradeBackup } from '../../wire/files/upgrades.ts'
 import { openBackupTarget } from '../backups/targets.ts'
 import { openBlobs } from '../blobs.ts'
 import type { DatabaseSurvey } from './survey.ts'
@@ -87,6 +88,7 @@ export async function backUpBefore(
     const { toSequence: sequence, atMicros } = made.base
     const backup = { backupId, historyId, sequence, atMicros, ...versions }
     writeFileAtomic(join(product.root, UPGRADE_FILE), formatUpgrade(backup))
+    if (earlier !== null && isReplaced(earlier, versions)) removeFromRoot(unmigrated, earlier)
     return backup
   } finally {
     root.close()
@@ -118,16 +120,11 @@ function isOf(backup: Versions, { found, target }: Versions): boolean {
   )
 }
 
-function readUpgrade(root: string): UpgradeBackup | null {
-  const path = join(root, UPGRADE_FILE)
-  if (!existsSync(path)) return null
-  try {
-    return parseUpgrade(readOwnFile(path, ROOT_FILE_BYTES_MAX, 'private'))
-  } catch (error) {
-    // Another version wrote it.
-    if (error instanceof ValidationError) return null
-    throw error
-  }
+/** Returns whether the backup was made for the same migrations, none of which began. */
+function isReplaced(backup: Versions, { found, target }: Versions): boolean {
+  return NAMES.every(
+    (name) => backup.found[name] === found[name] && backup.target[name] === target[name],
+  )
 }
 
 /** Null where the control database is older than histories. */
@@ -136,7 +133,12 @@ function historyOf(reader: ControlReader): HistoryId | null {
   return reader.get(column) === null ? null : findHistory(reader)
 }
 
-async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
+/** A base, and the bytes that were written for it. */
+interface MadeBackup extends BaseResult {
+  readonly bytes: number
+}
+
+async function makeBackup(unmigrated: Unmigrated): Promise<MadeBackup> {
   const { product, root, identity, peppers, system, historyId, backupId } = unmigrated
   const { environmentId } = root.descriptor
   const blobs = await openBlobs({
@@ -144,8 +146,11 @@ async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
     environmentId,
     storage: product.storage,
   })
-  const target = await openTarget(unmigrated)
-  return readDocuments(unmigrated, (documents) =>
+  let bytes = 0
+  const target = await openTarget(unmigrated, (written) => {
+    bytes += written
+  })
+  const made = await readDocuments(unmigrated, (documents) =>
     makeBase({
       server: {
         system,
@@ -163,15 +168,21 @@ async function makeBackup(unmigrated: Unmigrated): Promise<BaseResult> {
       backupId,
     }),
   )
+  return { ...made, bytes }
 }
 
-async function openTarget({ product, backupId }: Unmigrated): Promise<BackupTarget> {
+async function openTarget(
+  { product, backupId }: Unmigrated,
+  onWritten: (bytes: number) => void,
+): Promise<BackupTarget> {
   const { backups, root, storage } = product
-  if (backups.target !== null) return openBackupTarget(backups.target)
+  if (backups.target !== null) {
+    return guardedTarget(await openBackupTarget(backups.target), onWritten, null)
+  }
   await makeDirectories(root, `${BACKUPS_DIRECTORY}/${backupId}`)
   const space = { directory: root, floorBytes: storage.freeFloorBytes }
   const target = new DirectoryTarget(join(root, BACKUPS_DIRECTORY, backupId))
-  return guardedTarget(target, () => undefined, space)
+  return guardedTarget(target, onWritten, space)
 }
 
 const EMPTY: DocumentsSnapshot = {
@@ -192,27 +203,46 @@ function readDocuments<T>(
 }
 
 /** Lists the backup among those of the root, and lets the root continue its history. */
-function record(unmigrated: Unmigrated, made: BaseResult): void {
-  const { root, product, historyId, backupId, found, system } = unmigrated
-  const now = system.nowMicros()
+function record(unmigrated: Unmigrated, made: MadeBackup): void {
+  const { product, historyId, backupId, system } = unmigrated
+  changeControl(unmigrated, (tx) => {
+    if (findHistory(tx) === null) beginHistory(tx, historyId)
+    const location = product.backups.target === null ? 'root' : 'target'
+    const createdAtMicros = BigInt(made.base.atMicros)
+    insertBackup(tx, { backupId, historyId, reason: 'scheduled', location, createdAtMicros })
+    const result = {
+      firstSegment: made.base.first,
+      lastSegment: made.base.number,
+      sequence: made.base.toSequence,
+      documents: made.counts.document ?? 0,
+      bytes: made.bytes,
+      damaged: made.damaged.length,
+    }
+    markBackupComplete(tx, backupId, result, system.nowMicros())
+  })
+}
+
+/**
+ * Removes a backup that another one replaces: starts that fail before their migrations would fill
+ * the disk. One in a target is left to its retention.
+ */
+function removeFromRoot({ root, found, system }: Unmigrated, { backupId }: UpgradeBackup): void {
+  const directory = join(root.path, BACKUPS_DIRECTORY, backupId)
+  if (!existsSync(directory)) return
+  changeControl({ root, found, system }, (tx) => deleteBackup(tx, backupId))
+  rmSync(directory, { recursive: true, force: true })
+}
+
+/** Changes the control database at the schema version that it has, or at the first with backups. */
+function changeControl(
+  { root, found, system }: Pick<Unmigrated, 'root' | 'found' | 'system'>,
+  change: (tx: ControlTx) => void,
+): void {
   const version = Math.max(found.control, RECORDING)
-  const control = ControlDatabase.open(join(root.path, CONTROL_FILE), now, { version })
+  const path = join(root.path, CONTROL_FILE)
+  const control = ControlDatabase.open(path, system.nowMicros(), { version })
   try {
-    control.transaction((tx) => {
-      if (findHistory(tx) === null) beginHistory(tx, historyId)
-      const location = product.backups.target === null ? 'root' : 'target'
-      const createdAtMicros = BigInt(made.base.atMicros)
-      insertBackup(tx, { backupId, historyId, reason: 'scheduled', location, createdAtMicros })
-      const result = {
-        firstSegment: made.base.first,
-        lastSegment: made.base.number,
-        sequence: made.base.toSequence,
-        documents: made.counts.document ?? 0,
-        bytes: null,
-        damaged: made.damaged.length,
-      }
-      markBackupComplete(tx, backupId, result, now)
-    })
+    control.transaction(change)
   } finally {
     control.close()
   }

@@ -79,8 +79,15 @@ test('a backup that the earlier version could restore is made in the root first'
   const listed = root.control.read((reader) => listBackups(reader, 10))
   root.close()
   expect(listed).toMatchObject([
-    { backupId, historyId, location: 'root', state: 'complete', result: { documents: 40 } },
+    {
+      backupId,
+      historyId,
+      location: 'root',
+      state: 'complete',
+      result: { documents: 40, damaged: 0 },
+    },
   ])
+  expect(listed[0]!.result!.bytes).toBeGreaterThan(1_000)
   const { url, drop } = await freshDatabase()
   onTestFinished(drop)
   const target = join(temporary(), 'root')
@@ -106,27 +113,45 @@ test('no migration is made if the target of backups cannot be reached', async ()
   expect((await found.run('migrate')).exit).toBe(0)
 })
 
+/** Prepares the migrations of a start, and returns the backup that it made or found. */
+async function prepare(found: EarlierServer): Promise<unknown> {
+  let text = ''
+  const sink = (line: string) => {
+    text += line
+  }
+  const system = realSystem()
+  const log = createLog({ system, sink, level: 'warn' })
+  const configuration = parseSettings(found.settings, 'serve')
+  await prepareMigrations({ configuration, identity: found.database, system, log })
+  return warnings(text)[0]?.backupId
+}
+
+test('starts that fail before their migrations leave one backup in the root', async () => {
+  const { recipient: of } = await recipient()
+  const settings = { SERVICE_BACKUP_RECIPIENTS: of }
+  const found = await earlierServer(settings, { identity: 7, control: 13 })
+  await prepare(found)
+  await prepare(found)
+  const last = await prepare(found)
+  expect(readdirSync(join(found.root, 'backups'))).toEqual([last])
+  const [entry] = warnings((await found.run('migrate')).err)
+  expect(readdirSync(join(found.root, 'backups'))).toEqual([entry!.backupId])
+  const root = await openProductRoot(found.root, realSystem())
+  const listed = root.control.read((reader) => listBackups(reader, 10))
+  root.close()
+  expect(listed.map(({ backupId }) => backupId)).toEqual([entry!.backupId])
+})
+
 test('migrations that were interrupted keep the backup from before them', async () => {
   const { recipient: of } = await recipient()
   const directory = temporary()
   const settings = { SERVICE_BACKUP_RECIPIENTS: of, SERVICE_BACKUP_DIRECTORY: directory }
   const found = await earlierServer(settings, { identity: 7, control: 13 })
-  const prepare = async () => {
-    let text = ''
-    const sink = (line: string) => {
-      text += line
-    }
-    const system = realSystem()
-    const log = createLog({ system, sink, level: 'warn' })
-    const configuration = parseSettings(found.settings, 'serve')
-    await prepareMigrations({ configuration, identity: found.database, system, log })
-    return warnings(text)[0]?.backupId
-  }
-  await prepare()
+  await prepare(found)
   // Nothing has begun, so the earlier version may have run since.
-  const second = await prepare()
+  const second = await prepare(found)
   await migrate(found.database, 1n)
-  expect(await prepare()).toBe(second)
+  expect(await prepare(found)).toBe(second)
   const [entry] = warnings((await found.run('migrate')).err)
   expect(entry).toMatchObject({ backupId: second })
   const sidecars = readdirSync(directory, { recursive: true, encoding: 'utf8' })

@@ -86,15 +86,13 @@ export async function surveyDatabases(
   const inRoot = surveyRoot(product.root)
   if (product.database === null) return [...surveys, ...inRoot]
   const { url } = product.database
-  const documents = documentDatabase({ url, connectionsMax: 1, onIdleLoss: () => undefined })
+  const database = documentDatabase({ url, connectionsMax: 1, onIdleLoss: () => undefined })
   try {
-    return [
-      ...surveys,
-      ...inRoot.filter(({ name }) => name !== 'documents'),
-      await surveyPostgres('documents', DOCUMENT_SCHEMA, documents),
-    ]
+    const documents = await surveyPostgres('documents', DOCUMENT_SCHEMA, database)
+    // The order is that of documents in the root.
+    return [...surveys, ...inRoot.map((each) => (each.name === 'documents' ? documents : each))]
   } finally {
-    await documents.close()
+    await database.close()
   }
 }
 

@@ -43,6 +43,16 @@ test('a check of a new server finds nothing to migrate', async () => {
   expect(out).toContain('This version starts by itself')
 })
 
+test('the databases are in one order, wherever the documents are', async () => {
+  const { url, drop } = await freshDatabase()
+  onTestFinished(drop)
+  for (const settings of [{}, { SERVICE_PLATFORM_DATABASE_URL: url }]) {
+    const { databases } = await report(await newServer(settings))
+    const names = databases.map(({ name }: { name: string }) => name)
+    expect(names).toEqual(['identity', 'control', 'documents', 'logs'])
+  }
+})
+
 test('a check of an earlier server names each migration, and changes nothing', async () => {
   const found = await earlierServer({ SERVICE_NO_SUCH_SETTING: 'x' })
   const before = found.files()
