@@ -74,7 +74,7 @@ test('a schema that documents do not fit names them, and the old code is served'
   expect(details).toEqual([
     expect.stringMatching(/^documents:notes: 2 stored documents .*notes_[0-9A-Z]{26} .*stars/),
   ])
-  expect(next.join(' ')).toMatch(/optional.*Mutation.*--reset/)
+  expect(next.join(' ')).toMatch(/`stars` optional.*a migration in .*--reset/)
   expect(await list()).toHaveLength(2)
   const served = dev.next('served')
   dev.write('schema.ts', notesSchema('stars: v.optional(v.int64())'))
