@@ -1,4 +1,5 @@
 /** Prints the summary of the quickstart: addresses, keys and commands that work unchanged. */
+import { shellQuoted } from '../../src/value/shell/shell-words.ts'
 import { MOUNT } from './hook.ts'
 
 export interface Shown {
@@ -32,17 +33,13 @@ export function message(channelId: string, body: string): object {
   return { channel: channelId, author: 'you', body }
 }
 
-export function quoted(text: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-}
-
 function curl(shown: Shown, name: string, given: object, operationId?: string): string {
   const operation = operationId === undefined ? '' : ` -H 'Idempotency-Key: ${operationId}'`
   return [
     `curl -sS ${shown.application}/v1/functions/${name}`,
     `  -H 'Content-Type: application/json' -H 'X-Service-Target: ${TARGET}'`,
     `  -H 'X-Service-Key: ${shown.publicKey}'${operation}`,
-    `  -d ${quoted(JSON.stringify(given))}`,
+    `  -d ${shellQuoted(JSON.stringify(given))}`,
   ].join(' \\\n')
 }
 
@@ -99,18 +96,25 @@ function commands(shown: Shown): { title: string; command: string }[] {
 }
 
 function environmentOf({ clientEnvironment }: Shown): string[] {
-  return Object.entries(clientEnvironment).map(([name, value]) => `${name}=${quoted(value)}`)
+  return Object.entries(clientEnvironment).map(([name, value]) => `${name}=${shellQuoted(value)}`)
 }
 
 function operatorCommand(shown: Shown, words: readonly string[]): string {
-  const command = [quoted(shown.client), ...words, '--root', quoted(shown.productRoot)]
+  const command = [shellQuoted(shown.client), ...words, '--root', shellQuoted(shown.productRoot)]
   return [...environmentOf(shown), ...command].join(' ')
 }
 
 function verifyCommand(shown: Shown): string {
   const { client, backups, backupKey } = shown
-  const words = ['backup', 'verify', quoted(backups), '--identity', quoted(backupKey), '--restore']
-  return [...environmentOf(shown), quoted(client), ...words].join(' ')
+  const words = [
+    'backup',
+    'verify',
+    shellQuoted(backups),
+    '--identity',
+    shellQuoted(backupKey),
+    '--restore',
+  ]
+  return [...environmentOf(shown), shellQuoted(client), ...words].join(' ')
 }
 
 function watchCommand(shown: Shown) {
@@ -118,8 +122,8 @@ function watchCommand(shown: Shown) {
   // A plain address on this machine needs the permission on every port but those of the defaults.
   const loopback = 'SVC_ALLOW_LOOPBACK_HTTP=true'
   const others = environmentOf(shown).filter((each) => each !== loopback)
-  const watch = [quoted(client), 'watch', 'messages.list', `'{"channel":"${channelId}"}'`]
-  const where = ['--root', quoted(productRoot), '--url', application]
+  const watch = [shellQuoted(client), 'watch', 'messages.list', `'{"channel":"${channelId}"}'`]
+  const where = ['--root', shellQuoted(productRoot), '--url', application]
   const call = ['--key-env', 'KEY', '--target', TARGET]
   return {
     title: 'Watch the channel in a second terminal while you write (Ctrl-C ends it):',

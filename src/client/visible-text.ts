@@ -43,8 +43,3 @@ function visibleJson(json: string): string {
           .join(''),
   )
 }
-
-/** Returns the text as one word of a command line that a user pastes into a POSIX shell. */
-export function quoted(text: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-}

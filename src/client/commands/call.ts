@@ -2,10 +2,12 @@
  * `svc call`: calls a Query, Mutation or Action with plain JSON. The validators of the Function
  * come from the catalog of the target; the call uses the application API and an Application Key.
  */
+
 import { Fault, isFault } from '../../errors/fault.ts'
 import { isId } from '../../value/ids.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import type { Secret } from '../../value/secret.ts'
+import { shellQuoted } from '../../value/shell/shell-words.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { Value } from '../../value/values.ts'
@@ -16,7 +18,7 @@ import { explained, explanation, explanationOf } from '../explanations.ts'
 import { isUnsent, send } from '../requests/requests.ts'
 import { openRemote, type Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
-import { printableJson, quoted } from '../visible-text.ts'
+import { printableJson } from '../visible-text.ts'
 import {
   ARGUMENTS_POSITIONAL,
   callerFrom,
@@ -150,7 +152,7 @@ function withNextStep(error: unknown, { kind, logs }: Input, operation: string):
 const EXPLAINED_IN_LOG = ['FUNCTION_FAILED', 'RESULT_INVALID', 'LIMIT_EXCEEDED'] as const
 
 function logsOf({ local, directory }: Remote): string {
-  return local === null ? 'svc logs' : `svc logs --root ${quoted(directory)}`
+  return local === null ? 'svc logs' : `svc logs --root ${shellQuoted(directory)}`
 }
 
 /** Says where the reason is. */

@@ -1,4 +1,5 @@
 /** `svc init`: creates a Product root, and a first Workspace if there is none. */
+
 import { existsSync, mkdirSync, rmdirSync, rmSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
@@ -10,6 +11,7 @@ import {
   KEYRING_FILE,
   type RootDescriptor,
 } from '../../value/product-root.ts'
+import { shellQuoted } from '../../value/shell/shell-words.ts'
 
 import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
 import { TEMPLATE_NAMES, type TemplateName } from '../development/workspace-tools.ts'
@@ -18,7 +20,6 @@ import { LOCAL_ORIGIN } from '../origins.ts'
 import { requireTools } from '../packages.ts'
 import { createDescriptor, readRootFile, resolvePath } from '../roots/roots.ts'
 import { usage } from '../usage.ts'
-import { quoted } from '../visible-text.ts'
 
 const PRIVATE_FILE = 0o600
 const PRIVATE_DIRECTORY = 0o700
@@ -192,11 +193,11 @@ export interface Made {
 async function report(context: Context, made: Made): Promise<void> {
   const { root, workspace, descriptor, written } = made
   const { projectId, environmentId, name, slug } = descriptor
-  const develop = `svc dev --root ${quoted(root)}`
+  const develop = `svc dev --root ${shellQuoted(root)}`
   const next = [
-    `SERVICE_PRODUCT_ROOT=${quoted(root)} svc-server serve`,
-    `svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE && svc link --root ${quoted(root)}`,
-    `svc release --root ${quoted(root)} --channel production`,
+    `SERVICE_PRODUCT_ROOT=${shellQuoted(root)} svc-server serve`,
+    `svc login --url ${LOCAL_ORIGIN} --code-env SVC_CODE && svc link --root ${shellQuoted(root)}`,
+    `svc release --root ${shellQuoted(root)} --channel production`,
   ]
   await context.output.result(
     {

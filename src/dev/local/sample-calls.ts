@@ -1,7 +1,8 @@
 /** Makes command lines that an author can paste to call a first Function. */
-import { quoted } from '../../client/visible-text.ts'
+
 import type { FunctionManifest } from '../../value/manifest.ts'
 import { compilePlainDecoder } from '../../value/plain-json/decoding.ts'
+import { shellQuoted } from '../../value/shell/shell-words.ts'
 import { type Json, parseStrictJson } from '../../value/strict-json.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import type { FieldsJson, ValidatorJson } from '../../value/validators.ts'
@@ -44,8 +45,8 @@ export function sampleCall(functions: readonly FunctionManifest[]): SampleCall |
 }
 
 export function sampleCommand({ definition, text }: SampleCall, rootPath: string): string {
-  const given = text === '{}' ? '' : ` ${quoted(text)}`
-  return `svc call ${definition.name}${given} --root ${quoted(rootPath)}`
+  const given = text === '{}' ? '' : ` ${shellQuoted(text)}`
+  return `svc call ${definition.name}${given} --root ${shellQuoted(rootPath)}`
 }
 
 export interface CurlOptions {
@@ -71,8 +72,8 @@ export function sampleCurl(
     `X-Service-Key: ${key}`,
     `X-Service-Target: ${target}`,
   ]
-  const options = headers.map((header) => `-H ${quoted(header)}`).join(' ')
-  return `curl -sS ${quoted(`${url}/v1/functions/${name}`)} ${options} -d ${quoted(text)}`
+  const options = headers.map((header) => `-H ${shellQuoted(header)}`).join(' ')
+  return `curl -sS ${shellQuoted(`${url}/v1/functions/${name}`)} ${options} -d ${shellQuoted(text)}`
 }
 
 /** Returns plain JSON for the required fields; undefined if one of them cannot be made up. */

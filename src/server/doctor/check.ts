@@ -101,8 +101,3 @@ export function mebibytes(bytes: number): string {
 export function seconds(millis: number): string {
   return `${(millis / 1000).toFixed(1)} s`
 }
-
-/** Quotes a path, a name or a statement for a shell. */
-export function shellQuoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-}

@@ -1,9 +1,11 @@
 /** Shows what became of a delivery: the answer, and the end of the handler as the log has it. */
+
 import { STATUS_CODES } from 'node:http'
 import { Fault } from '../../../errors/fault.ts'
 import { LOCAL_MOUNT } from '../../../value/http/mounts.ts'
 import type { HookManifest } from '../../../value/http/routes.ts'
 import { type Id, idMillis, isId } from '../../../value/ids.ts'
+import { shellQuoted } from '../../../value/shell/shell-words.ts'
 import { type Json, parseStrictJson } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import type { LocalServer } from '../../../wire/files/local-server.ts'
@@ -14,7 +16,7 @@ import type { WorkspaceTools } from '../../development/workspace-tools.ts'
 import { explanation } from '../../explanations.ts'
 import { type BytesReply, LAST_LINE } from '../../requests/requests.ts'
 import type { Remote } from '../../roots/remotes.ts'
-import { printableLines, quoted } from '../../visible-text.ts'
+import { printableLines } from '../../visible-text.ts'
 import { readLog } from '../logs/follow.ts'
 
 type DeliveryId = Id<'sch'>
@@ -126,7 +128,7 @@ async function failed(
   const event = failure === null ? null : await tools.failureOf(failure, local.workspaceDirectory)
   const reason = event === null ? [] : [event.message, ...event.trace, ...event.codeFrame]
   const lines = [answer, `${hook.function}  ${run?.errorCode ?? 'failed'}`, ...reason]
-  const replay = `svc http replay ${LOCAL_MOUNT} ${deliveryId} --root ${quoted(remote.directory)}`
+  const replay = `svc http replay ${LOCAL_MOUNT} ${deliveryId} --root ${shellQuoted(remote.directory)}`
   const next =
     `Fix the code and save it. Then run \`${replay}\`: the event is stored, ` +
     'and a repeat of it is not handled again.'

@@ -1,4 +1,5 @@
 /** `svc dev hook`: sends a sample event, signed as by the service, to the running `svc dev`. */
+
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { LOCAL_MOUNT, mountPath } from '../../../value/http/mounts.ts'
 import { matchRoute } from '../../../value/http/paths.ts'
@@ -8,6 +9,7 @@ import {
   type HookManifest,
   type SignatureManifest,
 } from '../../../value/http/routes.ts'
+import { shellQuoted } from '../../../value/shell/shell-words.ts'
 import { parseWrittenJson } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import type { LocalServer } from '../../../wire/files/local-server.ts'
@@ -30,7 +32,6 @@ import { openRemote, type Remote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { secretFrom } from '../../secret-variables.ts'
 import { usage } from '../../usage.ts'
-import { quoted } from '../../visible-text.ts'
 import { deliveryIdOf, reportDelivery } from './deliveries.ts'
 
 export const devHookCommand: CommandSpec = command({
@@ -243,7 +244,7 @@ async function deliver(
     if (!isFault(error)) throw error
     const { requestId } = explanationOf(error)
     if (requestId === null) throw error
-    const root = `--root ${quoted(directory)}`
+    const root = `--root ${shellQuoted(directory)}`
     const reason = `Run \`svc logs ${root} --request ${requestId}\`: it has the reason.`
     const failures = `svc http deliveries ${LOCAL_MOUNT} --state failed ${root}`
     // The handler of such a hook has run, and the answer does not name its delivery.

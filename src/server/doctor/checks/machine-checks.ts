@@ -1,4 +1,5 @@
 /** Checks of the machine: clocks, disks, limits, memory, processors and the sandbox. */
+import { shellQuoted } from '../../../value/shell/shell-words.ts'
 import {
   check,
   counted,
@@ -8,7 +9,6 @@ import {
   notRead,
   ok,
   seconds,
-  shellQuoted,
   type Verdict,
   warning,
 } from '../check.ts'

@@ -1,16 +1,6 @@
 /** Checks of the PostgreSQL databases, the same for identity and for documents. */
-import {
-  check,
-  counted,
-  failed,
-  listed,
-  notRead,
-  ok,
-  seconds,
-  shellQuoted,
-  skipped,
-  warning,
-} from '../check.ts'
+import { shellQuoted } from '../../../value/shell/shell-words.ts'
+import { check, counted, failed, listed, notRead, ok, seconds, skipped, warning } from '../check.ts'
 import type {
   PeppersReading,
   PostgresReading,

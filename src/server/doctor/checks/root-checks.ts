@@ -1,4 +1,5 @@
 /** Checks of the Product root: owner and modes, control database, artifacts, files, log. */
+import { shellQuoted } from '../../../value/shell/shell-words.ts'
 import {
   check,
   counted,
@@ -8,7 +9,6 @@ import {
   notRead,
   ok,
   seconds,
-  shellQuoted,
   skipped,
   type Verdict,
   warning,
