@@ -102,6 +102,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'migrations.generated.ts': 'migrations of the control database',
     control: 'the control database: one file of statements for each noun',
     'root.ts': 'opens a root: lock, control database, artifacts',
+    'upgrades.ts': 'the backup that was made before the last upgrade',
     restores: 'what a restore has read of a backup, and the control database that it writes',
     blobs: 'the bytes of stored files: on disk, in memory, in an S3-compatible store',
     logs: 'the hot store of log records, its writer thread, and the archive of its segments',

@@ -82,6 +82,19 @@ export interface BaseResult extends WrittenBackup {
   readonly damaged: readonly string[]
 }
 
+/** Figures of a base, which the target has in encrypted segments alone. */
+export interface BaseFigures {
+  readonly documents: number
+  /** Bytes that were written to the target while it was made. */
+  readonly bytes: number
+  /** Number of files and artifacts that were left out. */
+  readonly damaged: number
+}
+
+export function figuresOf({ counts, damaged }: BaseResult, bytes: number): BaseFigures {
+  return { documents: counts.document ?? 0, bytes, damaged: damaged.length }
+}
+
 const DAMAGED_MAX = 100
 
 /** Only one backup of a root runs at a time. Raises UNAVAILABLE. */

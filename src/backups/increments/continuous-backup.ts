@@ -13,22 +13,29 @@ import { SerialQueue } from '../../system/concurrency.ts'
 import { BACKUP_BYTES_MAX } from '../../system/memory/memory-plan.ts'
 import type { BackupId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
-import { type BaseResult, chainOptions, makeBase, storedBytes } from '../base/base-backup.ts'
+import {
+  type BaseFigures,
+  type BaseResult,
+  chainOptions,
+  figuresOf,
+  makeBase,
+  storedBytes,
+} from '../base/base-backup.ts'
 import { BlobLocks, type StoredBytes } from '../base/stored-bytes.ts'
 import { type HistoryAddress, readSidecar } from '../format/chain.ts'
 import { ChainWriter } from '../format/chain-writer.ts'
+import { BaseSchedule } from './base-schedule.ts'
 import { BlobNames } from './blob-names.ts'
 import { readCatchUp } from './catch-up.ts'
 import { CommitBuffer } from './commit-buffer.ts'
 import type {
   BackupState,
-  BaseFigures,
   BaseReason,
   ContinuousBackupOptions,
   LostCommits,
 } from './continuous-options.ts'
 import { ControlTooLong, IncrementWriter } from './increment-writer.ts'
-import { PartFailures } from './part-failures.ts'
+import { PartFailures, serverStops } from './part-failures.ts'
 import { PendingFiles } from './pending-files.ts'
 import { Progress } from './progress.ts'
 import { removeOldSegments } from './retention.ts'
@@ -61,6 +68,7 @@ export class ContinuousBackup {
   readonly #steps = new SerialQueue(1, 'BUSY')
   readonly #cycles = new SerialQueue(1, 'BUSY')
   readonly #failures = new PartFailures()
+  readonly #baseSchedule: BaseSchedule
   #follower: CommitFollower | null = null
   #control: ControlChanges | null = null
   #files: PendingFiles | null = null
@@ -73,8 +81,6 @@ export class ContinuousBackup {
   #baseReason: BaseReason | null = null
   /** The time at which the oldest commit that only the next base has became durable, or null. */
   #gapMillis: number | null = null
-  #baseRetryAt = 0
-  #baseRetries = 0
   #retries = 0
   #timer: ReturnType<typeof setTimeout> | null = null
   #isStopped = false
@@ -87,6 +93,7 @@ export class ContinuousBackup {
     this.#buffer = new CommitBuffer(bufferBytesMax, server.system)
     this.#address = chainOptions(this.#options).address
     this.#bytes = this.#newBytes()
+    this.#baseSchedule = new BaseSchedule(server.system, options.baseIntervalMillis)
   }
 
   /** Follows commits from now on. Call it once, before the first call. */
@@ -110,7 +117,7 @@ export class ContinuousBackup {
     this.#isStopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.stopBase()
-    this.#abort.abort(stopped())
+    this.#abort.abort(serverStops())
     const ended = this.#end()
     let timer: ReturnType<typeof setTimeout> | undefined
     const time = new Promise<void>((resolve) => {
@@ -118,7 +125,7 @@ export class ContinuousBackup {
     })
     await Promise.race([ended, time])
     clearTimeout(timer)
-    this.#lastAbort.abort(stopped())
+    this.#lastAbort.abort(serverStops())
     this.#follower?.stop()
     this.#control?.close()
   }
@@ -128,7 +135,7 @@ export class ContinuousBackup {
    * nothing more of the server. It is not a failure of the backup: the next start makes another.
    */
   stopBase(): void {
-    if (!this.#baseAbort.signal.aborted) this.#baseAbort.abort(stopped())
+    if (!this.#baseAbort.signal.aborted) this.#baseAbort.abort(serverStops())
   }
 
   state(): BackupState {
@@ -395,25 +402,15 @@ export class ContinuousBackup {
   }
 
   #startBaseIfDue(): void {
-    const { server, baseIntervalMillis } = this.#options
-    const now = server.system.monotonicMillis()
-    const isStopped = this.#baseAbort.signal.aborted
-    if (isStopped || this.#runningBase !== null || now < this.#baseRetryAt) return
-    const reason = this.#dueBase(baseIntervalMillis)
+    if (this.#baseAbort.signal.aborted || this.#runningBase !== null) return
+    const base = this.#lastBase
+    const isJoined = base !== null && this.#progress.joins(base.toSequence)
+    const reason = this.#baseSchedule.due(base, isJoined)
     if (reason === null) return
     this.makeBase(reason).catch(() => undefined)
   }
 
-  #dueBase(intervalMillis: number): BaseReason | null {
-    const base = this.#lastBase
-    if (base === null) return 'start'
-    if (!this.#progress.joins(base.toSequence)) return 'gap'
-    const ageMicros = this.#options.server.system.nowMicros() - BigInt(base.atMicros)
-    return ageMicros >= BigInt(intervalMillis) * 1_000n ? 'interval' : null
-  }
-
   async #makeBase(backupId: BackupId | undefined): Promise<BaseResult> {
-    const { server } = this.#options
     const before = this.#target.bytesWritten
     try {
       return await this.#failures.attempt(
@@ -430,12 +427,8 @@ export class ContinuousBackup {
             signal: this.#baseAbort.signal,
           })
           this.#lastBase = result.base
-          this.#lastFigures = {
-            documents: result.counts.document ?? 0,
-            bytes: this.#target.bytesWritten - before,
-            damaged: result.damaged.length,
-          }
-          this.#baseRetries = 0
+          this.#lastFigures = figuresOf(result, this.#target.bytesWritten - before)
+          this.#baseSchedule.noteSuccess()
           this.#noteBase(result.base)
           await this.#removeOldSegments()
           return result
@@ -443,7 +436,7 @@ export class ContinuousBackup {
         this.#baseAbort.signal,
       )
     } catch (error) {
-      this.#baseRetryAt = server.system.monotonicMillis() + retryMillis(this.#baseRetries++)
+      this.#baseSchedule.noteFailure()
       throw error
     }
   }
@@ -501,8 +494,4 @@ export class ContinuousBackup {
     await this.whenBaseEnds()
     await this.#files?.close()
   }
-}
-
-function stopped(): Fault {
-  return new Fault('UNAVAILABLE', { detail: 'the server stops' })
 }

@@ -4,7 +4,7 @@ import type { DurableCommits } from '../../engine/commits/committer.ts'
 import type { Code } from '../../errors/codes.ts'
 import type { HistoryId } from '../../value/ids.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
-import type { BackedUpServer, BaseOptions } from '../base/base-backup.ts'
+import type { BackedUpServer, BaseFigures, BaseOptions } from '../base/base-backup.ts'
 import type { Retention } from './retention.ts'
 
 /** The parts of a running server that a continuous backup reads and follows. */
@@ -39,15 +39,6 @@ export interface LostCommits {
   readonly backedUp: number
   /** The newest sequence of the documents when the server started. */
   readonly documents: number
-}
-
-/** What a base has. The target has these figures in encrypted segments alone. */
-export interface BaseFigures {
-  readonly documents: number
-  /** Bytes that were written to the target while it was made. */
-  readonly bytes: number
-  /** Number of files and artifacts that were left out. */
-  readonly damaged: number
 }
 
 /** The cause of a base. */

@@ -33,3 +33,8 @@ export class PartFailures {
     else this.#failures.set(part, failure)
   }
 }
+
+/** The fault of an access that the end of the server prevents. */
+export function serverStops(): Fault {
+  return new Fault('UNAVAILABLE', { detail: 'the server stops' })
+}

@@ -401,10 +401,7 @@ describe('a restore', () => {
   test('a document of a file that cannot be read is rejected with its segment', async () => {
     await begin('sqlite')
     await server.base()
-    await server.increment({ from: 3, to: 4 }, [
-      { t: 'commit', sequence: 4, atMicros: '9' },
-      FILE_DOCUMENT(4, '{"size":"x"}'),
-    ])
+    await server.increment({ from: 3, to: 4 }, [COMMIT(4), FILE_DOCUMENT(4, '{"size":"x"}')])
     const restored = await place('sqlite')
     await expect(restored.restore(server)).rejects.toMatchObject({
       code: 'BACKUP_CORRUPT',

@@ -25,11 +25,10 @@ import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { BackupId } from '../../value/ids.ts'
 import { BACKUPS_MAX } from '../../wire/backups/backups.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
-import type { BackedUpServer, BaseResult } from '../base/base-backup.ts'
+import type { BackedUpServer, BaseFigures, BaseResult } from '../base/base-backup.ts'
 import type { ContinuousBackup } from '../increments/continuous-backup.ts'
 import type {
   BackupState,
-  BaseFigures,
   ContinuousBackupOptions,
   LostCommits,
 } from '../increments/continuous-options.ts'
@@ -74,7 +73,7 @@ export interface OrderedBackup {
 }
 
 /**
- * Each has all bytes of the files: a disk has room for few. That of the last upgrade is kept besides.
+ * Each has all bytes of the files: a disk has room for few. That of the last upgrade is kept too.
  * @limit Backups: complete backups in the Product root; the oldest is removed for another one
  */
 export const ROOT_BACKUPS_MAX = 2

@@ -1,7 +1,8 @@
 /**
  * The parts of a backup that a restore keeps before it writes anything: rows of tables, digests of
- * changed documents, names of stored bytes, and the documents that need them. A private temporary database holds them. SQLite
- * removes its file from the directory when it creates it, so a killed process leaves none of it.
+ * changed documents, names of stored bytes, and the documents that need them. A private temporary
+ * database holds them. SQLite removes its file from the directory when it creates it, so a killed
+ * process leaves none of it.
  */
 import { Database } from 'bun:sqlite'
 

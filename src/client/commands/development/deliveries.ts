@@ -128,7 +128,8 @@ async function failed(
   const event = failure === null ? null : await tools.failureOf(failure, local.workspaceDirectory)
   const reason = event === null ? [] : [event.message, ...event.trace, ...event.codeFrame]
   const lines = [answer, `${hook.function}  ${run?.errorCode ?? 'failed'}`, ...reason]
-  const replay = `svc http replay ${LOCAL_MOUNT} ${deliveryId} --root ${shellQuoted(remote.directory)}`
+  const root = shellQuoted(remote.directory)
+  const replay = `svc http replay ${LOCAL_MOUNT} ${deliveryId} --root ${root}`
   const next =
     `Fix the code and save it. Then run \`${replay}\`: the event is stored, ` +
     'and a repeat of it is not handled again.'
