@@ -1,4 +1,4 @@
-/** When the next base is due, and how long one that failed waits for the next attempt. */
+/** The times of bases: when the next one is due, and when one that failed is tried again. */
 import type { System } from '../../system/system.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
 import type { BaseReason } from './continuous-options.ts'

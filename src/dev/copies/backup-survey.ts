@@ -53,6 +53,7 @@ export async function surveyBackup(options: SurveyOptions): Promise<BackupSurvey
     atMicros = last?.atMicros ?? atMicros
   }
   for (const sidecar of naming) {
+    signal.throwIfAborted()
     for await (const { record } of readSegment(source, sidecar)) survey.addBlob(record)
   }
   return { sequence, atMicros, shapes: survey.shapes, migrations: survey.complete() }
@@ -76,7 +77,7 @@ class Survey {
       this.shapes.set(record.table, known === undefined ? shape : mergeShapes(known, shape))
     } else if (record.t === 'document') {
       if (tableOf(record.id) === MIGRATION_DOCUMENTS) {
-        this.#migrations.set(record.id, completeMigration(record))
+        this.#migrations.set(record.id, migrationOf(record, segment))
       }
     } else this.addBlob(record)
   }
@@ -101,6 +102,15 @@ export function completeMigration({
   if (!(fields instanceof Map) || fields.get('state') !== 'complete') return null
   const [name, digest] = [fields.get('name'), fields.get('digest')]
   return typeof name === 'string' && typeof digest === 'string' ? { name, digest } : null
+}
+
+function migrationOf(record: RecordOf<'document'>, segment: string): CompleteMigration | null {
+  try {
+    return completeMigration(record)
+  } catch (error) {
+    if (!(error instanceof ValidationError)) throw error
+    throw corrupt(segment, 'the record of a migration', error)
+  }
 }
 
 function shapeOf({ shape }: RecordOf<'shape'>, segment: string): FieldShape {

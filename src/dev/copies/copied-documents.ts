@@ -57,7 +57,6 @@ export interface CopiedTable {
 export interface CopiedDocuments {
   /** The newest sequence of the documents that were written. */
   readonly sequence: number
-
   /** The tables of the Workspace and of the backup, by their names. */
   readonly tables: readonly CopiedTable[]
   /** Stored files, whose bytes are read on demand. */
@@ -132,10 +131,12 @@ async function applyIncrements(
   let after = snapshot
   let batch: TransactionWrite[] = []
   let rows = 0
+  let units = 0
   const flush = async () => {
     if (batch.length > 0) await store.commit({ transactions: batch })
     batch = []
     rows = 0
+    units = 0
   }
   for (const sidecar of selected.increments) {
     signal.throwIfAborted()
@@ -152,8 +153,9 @@ async function applyIncrements(
       }
       if (writes.length > 0) batch.push({ sequence, atMicros, writes })
       rows += writes.length
+      units += writes.reduce((sum, { text }) => sum + (text?.length ?? 0), 0)
+      if (rows >= BATCH_ROWS || units >= BATCH_TEXT_UNITS) await flush()
     }
-    if (rows >= BATCH_ROWS) await flush()
   }
   await flush()
 }

@@ -21,6 +21,7 @@ import { openProductRoot } from '../../storage/root.ts'
 import { realSystem } from '../../system/system.ts'
 import type { MigrationManifest } from '../../value/manifest.ts'
 import { encodeStored } from '../../value/stored.ts'
+import type { BackupRecord } from '../../wire/files/backups.ts'
 import { BackupFiles } from './backup-files.ts'
 import { readCopyRecord } from './copy-record.ts'
 
@@ -91,6 +92,19 @@ describe('a copy', () => {
       },
     ])
     expect((await documentsOf(root)).map(([id]) => id)).toEqual([documentId('people', 2)])
+  })
+
+  test('a record of a migration that cannot be read is rejected with its segment', async () => {
+    await server.commit(1, person(1, {}))
+    await server.base()
+    await server.increment({ from: 1, to: 2 }, [
+      { t: 'commit', sequence: 2, atMicros: '2' },
+      { ...change(2, 2, 'not JSON'), id: documentId('mig', 2) } as BackupRecord,
+    ])
+    await expect(copied.copy(copied.newRoot())).rejects.toMatchObject({
+      code: 'BACKUP_CORRUPT',
+      detail: expect.stringMatching(/\d{12}.*the record of a migration/),
+    })
   })
 
   test('a copy names no entry of a record, whose name may be of a person', async () => {
