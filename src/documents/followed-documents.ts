@@ -8,6 +8,7 @@ import type { FieldShape } from '../value/schema/field-shapes.ts'
 import type { CompactTexts } from './compact-texts.ts'
 import { definitionKey, IndexTable } from './index-rows.ts'
 import type {
+  ChangesPage,
   DocumentStore,
   DocumentVersion,
   IndexDefinition,
@@ -119,6 +120,14 @@ export class FollowedDocuments implements DocumentStore {
   }
 
   operations(): Promise<ScanPage<OperationRecord>> {
+    return notOwner()
+  }
+
+  changedVersions(): Promise<ChangesPage | null> {
+    return notOwner()
+  }
+
+  newOperations(): Promise<ScanPage<OperationRecord>> {
     return notOwner()
   }
 

@@ -115,7 +115,6 @@ describe.each([
     const page = await opened.versions({
       after: '',
       snapshot: 9,
-      above: 0,
       rowsMax: 10,
       textUnitsMax: EVERYTHING,
     })

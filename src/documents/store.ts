@@ -160,11 +160,9 @@ export interface ScanRequest {
   readonly textUnitsMax: number
 }
 
-export interface VersionsRequest extends ScanRequest {
-  /**
-   * Leaves out versions up to this sequence. Tombstones are left out if it is 0: a document that
-   * is not there needs none.
-   */
+/** A page of what was stored after a sequence, for a backup that has everything before it. */
+export interface ChangesRequest extends ScanRequest {
+  /** The newest sequence that the backup has. The state that a loader stored is not after it. */
   readonly above: number
 }
 
@@ -178,6 +176,11 @@ export interface ScanPage<T> {
   readonly rows: readonly T[]
   /** The place at which the next page begins; null if this is the last page. */
   readonly after: string | null
+}
+
+export interface ChangesPage extends ScanPage<DocumentVersion> {
+  /** False if retention may have removed tombstones of sequences after `above`. */
+  readonly hasTombstones: boolean
 }
 
 export type StoreStatus =
@@ -216,13 +219,28 @@ export interface DocumentStore {
    * Reads the newest version of each document at the snapshot, in the order of the stored bytes of
    * the IDs, which is the same in every store.
    */
-  versions(request: VersionsRequest): MaybePromise<ScanPage<DocumentVersion>>
+  versions(request: ScanRequest): MaybePromise<ScanPage<DocumentVersion>>
 
   /**
    * Reads the records of operations that committed at or before the snapshot, or wrote nothing. The
    * pages end however fast records are added meanwhile, which they may leave out.
    */
   operations(request: ScanRequest): MaybePromise<ScanPage<OperationRecord>>
+
+  /**
+   * Reads the newest version at the snapshot, or the tombstone, of each document that was written
+   * after `above`, the last one that was stored first. The cost is that of what was stored since.
+   * A document may come more than once. Returns null where the store does not know its changes
+   * that far back.
+   */
+  changedVersions(request: ChangesRequest): MaybePromise<ChangesPage | null>
+
+  /**
+   * Reads the records of operations that committed after `above`, up to the snapshot, and of those
+   * that wrote nothing and were stored after the last one that committed at or before `above`. The
+   * last one that was stored comes first. A few older ones that wrote nothing may follow.
+   */
+  newOperations(request: ChangesRequest): MaybePromise<ScanPage<OperationRecord>>
 
   /**
    * Makes all transactions durable together, or none. Batches become durable in the order of the

@@ -128,7 +128,7 @@ export async function withStore<T>(
 /** Returns the IDs of the documents of a root, and their fields as stored JSON. */
 export function documentsOf(root: string): Promise<(readonly [string, unknown])[]> {
   return withStore(root, async (store) => {
-    const all = { above: 0, rowsMax: 1_000, textUnitsMax: EVERYTHING }
+    const all = { rowsMax: 1_000, textUnitsMax: EVERYTHING }
     const page = await store.versions({ after: '', snapshot: store.latestSequence, ...all })
     return page.rows.map(({ id, text }) => [id, JSON.parse(text!)] as const)
   })

@@ -116,7 +116,7 @@ export async function scanned(documents: DocumentsSnapshot) {
   const { indexes, shapes, names } = documents.schema()
   return {
     latestSequence,
-    versions: (await documents.versions({ ...page, above: 0 })).rows,
+    versions: (await documents.versions({ ...page })).rows,
     operations: (await documents.operations(page)).rows,
     schema: { indexes: [...indexes], shapes: [...shapes], names: [...names] },
   }

@@ -6,8 +6,8 @@ import type {
   OperationRecord,
   ScanPage,
   ScanRequest,
-  VersionsRequest,
 } from '../../src/documents/store.ts'
+import { changeTests } from './store-changes.ts'
 import {
   documentId,
   EVERYTHING,
@@ -20,14 +20,14 @@ import {
 import { describeStore, fault, rejection } from './store-suite.ts'
 
 export function documentScanSuite(name: string, make: () => Promise<StoreHarness>): void {
-  describeStore(`scans of a document store: ${name}`, make, [scanTests])
+  describeStore(`scans of a document store: ${name}`, make, [scanTests, changeTests])
 }
 
 function scanTests(context: StoreContext): void {
-  const all = { rowsMax: 1_000, textUnitsMax: EVERYTHING, above: 0 }
+  const all = { rowsMax: 1_000, textUnitsMax: EVERYTHING }
 
   /** Reads all pages, each of which looks at `rowsMax` documents at most. */
-  async function scanned(request: Omit<VersionsRequest, 'after'>) {
+  async function scanned(request: Omit<ScanRequest, 'after'>) {
     const pages: DocumentVersion[][] = []
     let after: string | null = ''
     while (after !== null) {
@@ -63,17 +63,6 @@ function scanTests(context: StoreContext): void {
         expect(Math.max(...pages.map(({ length }) => length))).toBeLessThanOrEqual(rowsMax)
       }
     }
-  })
-
-  test('a scan above a sequence has later versions and tombstones alone', async () => {
-    const { model } = context
-    await written()
-    const changed = (await scanned({ ...all, above: 4, snapshot: model.sequence })).flat()
-    expect(changed.map(({ id, sequence, text }) => [id, sequence, text])).toEqual([
-      [documentId('notes', 4), 9, '{"body":"version 4"}'],
-      [documentId('notes', 5), 10, null],
-    ])
-    expect((await scanned({ ...all, above: 9, snapshot: 9 })).flat()).toEqual([])
   })
 
   test('a page of a scan ends where its texts reach the limit', async () => {

@@ -183,8 +183,7 @@ class Base {
 
   async #writeDocuments(): Promise<void> {
     const { server, snapshot } = this.#parts
-    const scan = (after: string) =>
-      server.store.versions({ ...SCAN_PAGE, after, snapshot, above: 0 })
+    const scan = (after: string) => server.store.versions({ ...SCAN_PAGE, after, snapshot })
     for await (const version of scannedRows(this.#parts, scan)) {
       const content = bytesOfDocument(version.id, version.text)
       if (content !== null) await this.#writeBytes('blob', storedFile(server.blobs, content))

@@ -350,7 +350,6 @@ export class ContinuousBackup {
         above: begun,
         files,
         snapshot: sequence,
-        fromMicros,
         bytesMax: this.#options.catchUpBytesMax ?? BACKUP_BYTES_MAX,
         signal: this.#abort.signal,
       })

@@ -10,7 +10,8 @@ import type { Retention } from './retention.ts'
 /** The parts of a running server that a continuous backup reads and follows. */
 export interface FollowedServer extends BackedUpServer {
   readonly commits: Pick<DurableCommits, 'follow'>
-  readonly store: BackedUpServer['store'] & Pick<DocumentStore, 'onSchemaChange'>
+  readonly store: BackedUpServer['store'] &
+    Pick<DocumentStore, 'changedVersions' | 'newOperations' | 'onSchemaChange'>
 }
 
 export interface ContinuousBackupOptions

@@ -104,7 +104,6 @@ async function documentsOf(store: DocumentStore) {
   const page = await store.versions({
     after: '',
     snapshot: store.latestSequence,
-    above: 0,
     rowsMax: 1_000,
     textUnitsMax: EVERYTHING,
   })

@@ -149,7 +149,7 @@ async function readBack(store: DocumentStore): Promise<RestoredDocuments> {
   const snapshot = store.latestSequence
   for (let after: string | null = ''; after !== null; ) {
     const from: string = after
-    const page = await store.versions({ after: from, snapshot, above: 0, ...SCAN })
+    const page = await store.versions({ after: from, snapshot, ...SCAN })
     for (const version of page.rows) tree.add(documentLeaf(version))
     documents += page.rows.length
     after = page.after

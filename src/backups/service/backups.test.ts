@@ -73,6 +73,8 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
     const held = {
       versions,
       operations: store.operations.bind(store),
+      changedVersions: store.changedVersions.bind(store),
+      newOperations: store.newOperations.bind(store),
       schema: store.schema.bind(store),
       onSchemaChange: store.onSchemaChange.bind(store),
     }

@@ -155,7 +155,7 @@ async function requireNoDocuments(path: string): Promise<void> {
     const snapshot = store.latestSequence
     for (let after: string | null = ''; after !== null; ) {
       const from: string = after
-      const page = await store.versions({ after: from, snapshot, above: 0, ...SCAN })
+      const page = await store.versions({ after: from, snapshot, ...SCAN })
       const found = page.rows.find(({ id }) => !RESERVED_TABLES.includes(tableOf(id)))
       if (found !== undefined) throw notEmpty('it has documents of its own')
       after = page.after

@@ -54,7 +54,7 @@ const RETENTION = {
 
 /** Statements of backups. */
 const SCANS = {
-  "scan ('items_', 5, 0, 32, 100000)": ['documents_pkey'],
+  "scan ('items_', 5, 32, 100000)": ['documents_pkey'],
   "operation_scan ('\\x00', 32, 100000)": ['operations_pkey'],
 }
 

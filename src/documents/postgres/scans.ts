@@ -9,13 +9,7 @@ import {
   ulidMicros,
 } from '../compact-ids.ts'
 import type { CompactTexts } from '../compact-texts.ts'
-import type {
-  DocumentVersion,
-  OperationRecord,
-  ScanPage,
-  ScanRequest,
-  VersionsRequest,
-} from '../store.ts'
+import type { DocumentVersion, OperationRecord, ScanPage, ScanRequest } from '../store.ts'
 import { type ReadQuery, toOperation } from './reads.ts'
 import { bytes, nullableNumber, nullableText } from './rows.ts'
 
@@ -35,7 +29,7 @@ export const SCAN = `
      cross join lateral (select d.id from documents d
                           where d.id > ids.id
                           order by d.id limit 1) next
-     where ids.at < $4
+     where ids.at < $3
   ), found as (
     select ids.id, v.sequence, v.created_at_micros, v.text,
            coalesce(octet_length(v.text), 0) as bytes
@@ -43,11 +37,11 @@ export const SCAN = `
       left join lateral (select d.sequence, d.created_at_micros, d.text from documents d
                           where d.id = ids.id and d.sequence <= $2
                           order by d.sequence desc limit 1) v
-        on v.sequence > $3
+        on true
   )
   select id, sequence, created_at_micros, text
     from (select found.*, sum(bytes) over (order by id) - bytes as bytes_before from found) page
-   where bytes_before < $5
+   where bytes_before < $4
    order by id`
 
 /** Newer records are left out by the server: added faster than pages are read, they had no end. */
@@ -63,48 +57,63 @@ export const OPERATION_SCAN = `
    where bytes_before < $3
    order by operation_id`
 
-export class Scans {
-  readonly #query: ReadQuery
+/** Converts rows to versions and records. */
+export class ScannedRows {
   readonly #texts: CompactTexts
   readonly #tables = new CompactTables()
 
-  constructor(query: ReadQuery, texts: CompactTexts) {
-    this.#query = query
+  constructor(texts: CompactTexts) {
     this.#texts = texts
   }
 
-  async versions(request: VersionsRequest): Promise<ScanPage<DocumentVersion>> {
-    const { snapshot, above, rowsMax, textUnitsMax } = request
-    const after = request.after === '' ? NOTHING : compactId(request.after)!
-    const found = await this.#query(SCAN, [after, snapshot, above, rowsMax, textUnitsMax])
-    const rows = found.flatMap((row) => this.#versionOf(row, above) ?? [])
-    const last = found.at(-1)
-    return { rows, after: last === undefined ? null : this.#idOf(bytes(last, 'id')).id }
+  idOf(row: RawRow): string {
+    const stored = bytes(row, 'id')
+    return this.#tables.of(tableOfBytes(stored)).idAtEnd(stored)
   }
 
-  #idOf(stored: Buffer): { readonly table: string; readonly id: string } {
-    const table = tableOfBytes(stored)
-    return { table, id: this.#tables.of(table).idAtEnd(stored) }
-  }
-
-  #versionOf(row: RawRow, above: number): DocumentVersion | null {
+  /** Returns null where no version was found. */
+  versionOf(row: RawRow): DocumentVersion | null {
     const sequence = nullableNumber(row, 'sequence')
-    const stored = nullableText(row, 'text')
-    if (sequence === null || (stored === null && above === 0)) return null
-    const compact = bytes(row, 'id')
-    const { table, id } = this.#idOf(compact)
+    if (sequence === null) return null
+    const id = bytes(row, 'id')
     const micros =
-      nullableNumber(row, 'created_at_micros') ?? ulidMicros(compact, compact.length - ULID_BYTES)
-    const text = stored === null ? null : this.#texts.expand(table, stored)
-    return { id, createdAtMicros: BigInt(micros), sequence, text }
+      nullableNumber(row, 'created_at_micros') ?? ulidMicros(id, id.length - ULID_BYTES)
+    const stored = nullableText(row, 'text')
+    const text = stored === null ? null : this.#texts.expand(tableOfBytes(id), stored)
+    return { id: this.idOf(row), createdAtMicros: BigInt(micros), sequence, text }
+  }
+
+  operationOf(row: RawRow): OperationRecord {
+    return toOperation(this.#tables.of('opn').idAtEnd(bytes(row, 'operation_id')), row)
+  }
+}
+
+export class Scans {
+  readonly #query: ReadQuery
+  readonly #rows: ScannedRows
+
+  constructor(query: ReadQuery, texts: CompactTexts) {
+    this.#query = query
+    this.#rows = new ScannedRows(texts)
+  }
+
+  async versions(request: ScanRequest): Promise<ScanPage<DocumentVersion>> {
+    const { snapshot, rowsMax, textUnitsMax } = request
+    const after = request.after === '' ? NOTHING : compactId(request.after)!
+    const found = await this.#query(SCAN, [after, snapshot, rowsMax, textUnitsMax])
+    const rows = found.flatMap((row) => {
+      const version = this.#rows.versionOf(row)
+      return version === null || version.text === null ? [] : [version]
+    })
+    const last = found.at(-1)
+    return { rows, after: last === undefined ? null : this.#rows.idOf(last) }
   }
 
   async operations(request: ScanRequest): Promise<ScanPage<OperationRecord>> {
     const { snapshot, rowsMax, textUnitsMax } = request
     const after = request.after === '' ? NOTHING : ulidBytes(request.after)!
     const found = await this.#query(OPERATION_SCAN, [after, rowsMax, textUnitsMax, snapshot])
-    const idOf = (row: RawRow) => this.#tables.of('opn').idAtEnd(bytes(row, 'operation_id'))
-    const rows = found.map((row) => toOperation(idOf(row), row))
+    const rows = found.map((row) => this.#rows.operationOf(row))
     return { rows, after: rows.at(-1)?.operationId ?? null }
   }
 }

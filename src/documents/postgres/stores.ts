@@ -12,6 +12,8 @@ import { CompactTable } from '../compact-ids.ts'
 import type { CompactTexts } from '../compact-texts.ts'
 import { visible } from '../index-rows.ts'
 import type {
+  ChangesPage,
+  ChangesRequest,
   CommitBatch,
   DocumentStore,
   DocumentVersion,
@@ -27,9 +29,9 @@ import type {
   StoredDocument,
   StoreSchema,
   StoreStatus,
-  VersionsRequest,
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
+import { Changes } from './changes.ts'
 import { EpochLost, storeFault } from './failures.ts'
 import { loadFieldShapes, loadTexts, setFieldShapes } from './field-shapes.ts'
 import { dropIndex, ensureIndexes, fillIndex } from './index-changes.ts'
@@ -131,6 +133,7 @@ class PostgresDocuments implements PostgresDocumentStore {
   readonly #state: StoreState
   readonly #reads: Reads
   readonly #scans: Scans
+  readonly #changes: Changes
   readonly #writer: Writer
   readonly #writerId: string
   readonly #builds: IndexBuilds
@@ -147,6 +150,7 @@ class PostgresDocuments implements PostgresDocumentStore {
     this.#state = state
     this.#reads = new Reads(reads, state, texts)
     this.#scans = new Scans(this.#reads.query, texts)
+    this.#changes = new Changes(this.#reads.query, texts)
     this.#shapes = opened.shapes
     this.#texts = texts
     this.#writerId = writer
@@ -216,7 +220,7 @@ class PostgresDocuments implements PostgresDocumentStore {
     return this.#checkResult(this.#reads.operation(operationId), this.latestSequence)
   }
 
-  versions(request: VersionsRequest): Promise<ScanPage<DocumentVersion>> {
+  versions(request: ScanRequest): Promise<ScanPage<DocumentVersion>> {
     this.#state.checkReadable(request.snapshot)
     return this.#checkResult(this.#scans.versions(request), request.snapshot)
   }
@@ -224,6 +228,16 @@ class PostgresDocuments implements PostgresDocumentStore {
   operations(request: ScanRequest): Promise<ScanPage<OperationRecord>> {
     this.#state.checkReadable(request.snapshot)
     return this.#checkResult(this.#scans.operations(request), request.snapshot)
+  }
+
+  changedVersions(request: ChangesRequest): Promise<ChangesPage | null> {
+    this.#state.checkReadable(request.snapshot)
+    return this.#checkResult(this.#changes.versions(request), request.snapshot)
+  }
+
+  newOperations(request: ChangesRequest): Promise<ScanPage<OperationRecord>> {
+    this.#state.checkReadable(request.snapshot)
+    return this.#checkResult(this.#changes.operations(request), request.snapshot)
   }
 
   async commit({ transactions, onUnreachable }: CommitBatch): Promise<void> {

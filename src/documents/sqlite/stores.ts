@@ -6,6 +6,8 @@ import type { FieldShape } from '../../value/schema/field-shapes.ts'
 import type { CompactTexts } from '../compact-texts.ts'
 import { type IndexTable, visible } from '../index-rows.ts'
 import type {
+  ChangesPage,
+  ChangesRequest,
   CommitBatch,
   DocumentStore,
   DocumentVersion,
@@ -21,10 +23,10 @@ import type {
   StoredDocument,
   StoreSchema,
   StoreStatus,
-  VersionsRequest,
 } from '../store.ts'
 import { IndexBuilds, StoreState } from '../store-state.ts'
 import { encodeBatch } from './batch-messages.ts'
+import { Changes } from './changes.ts'
 import { type OpenOptions, openDatabase, storeFault } from './databases.ts'
 import { findNewestOperationId, Reads } from './reads.ts'
 import { Scans } from './scans.ts'
@@ -53,6 +55,7 @@ class SqliteDocuments implements DocumentStore {
   readonly #state: StoreState
   readonly #reads: Reads
   readonly #scans: Scans
+  readonly #changes: Changes
   readonly #writer: WriterThread
   readonly #indexes: IndexTable
   readonly #texts: CompactTexts
@@ -68,6 +71,7 @@ class SqliteDocuments implements DocumentStore {
     this.#state = state
     this.#reads = new Reads(database, state.newest, texts)
     this.#scans = new Scans(database, texts)
+    this.#changes = new Changes(database, texts)
     this.#indexes = indexes
     this.#texts = texts
     this.#shapes = loadFieldShapes(database)
@@ -147,12 +151,20 @@ class SqliteDocuments implements DocumentStore {
     }
   }
 
-  versions(request: VersionsRequest): ScanPage<DocumentVersion> {
+  versions(request: ScanRequest): ScanPage<DocumentVersion> {
     return this.#scan(request, () => this.#scans.versions(request))
   }
 
   operations(request: ScanRequest): ScanPage<OperationRecord> {
     return this.#scan(request, () => this.#scans.operations(request))
+  }
+
+  changedVersions(request: ChangesRequest): ChangesPage {
+    return this.#scan(request, () => this.#changes.versions(request))
+  }
+
+  newOperations(request: ChangesRequest): ScanPage<OperationRecord> {
+    return this.#scan(request, () => this.#changes.operations(request))
   }
 
   #scan<T>({ snapshot }: ScanRequest, read: () => T): T {
