@@ -67,6 +67,9 @@ test('a server with a target makes a base by itself and then ships its commits',
   await expect.poll(restorable, { timeout: 60_000 }).toBeGreaterThanOrEqual(sequence)
   const { items } = await app.svc(argv`backup list ${remote()}`)
   expect(items).toMatchObject([{ reason: 'scheduled', location: 'target', state: 'complete' }])
+  for (const figure of ['documents', 'bytes', 'damaged']) {
+    expect(items[0][figure], figure).toMatch(/^\d+$/)
+  }
 })
 
 test('a requested backup is in the target, and its archive is whole', async () => {

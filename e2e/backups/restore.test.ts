@@ -207,7 +207,7 @@ describe('svc-server restore', () => {
   test('svc backup verify reads the backup, and restores it into a temporary place', async () => {
     const command = argv`backup verify ${backup.directory} --identity ${backup.identity}`
     const read = await app.svc(command)
-    expect(read).toMatchObject({ version: 1, restored: null, files: 3 })
+    expect(read).toMatchObject({ version: 1, restored: null, files: 3, missingFiles: 0 })
     const rehearsed = await app.svc(argv`${command} --restore`)
     expect(rehearsed).toMatchObject({ sequence: read.sequence, files: 3 })
     const restored = await made('rehearsal')
