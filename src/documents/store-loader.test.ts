@@ -127,6 +127,22 @@ describe.each([
     expect(await opened.read(documentId('notes', 2), 9)).toEqual(document(2, 3))
   })
 
+  test('the changes after the loaded state are those of later commits', async () => {
+    const opened = await loaded()
+    const request = { after: '', above: 9, rowsMax: 10, textUnitsMax: EVERYTHING }
+    const nothing = await opened.changedVersions({ ...request, snapshot: 9 })
+    expect(nothing).toMatchObject({ rows: [], hasTombstones: true })
+    const next = [{ ...document(2, 10), entries: [] }]
+    const operation = operationRecord(3, { commitSequence: 10 })
+    const transaction = { sequence: 10, atMicros: 6_000_000n, writes: next, operation }
+    await opened.commit({ transactions: [transaction] })
+    const page = await opened.changedVersions({ ...request, snapshot: 10 })
+    expect(page).toMatchObject({ rows: [document(2, 10)], hasTombstones: true })
+    const { rows } = await opened.newOperations({ ...request, snapshot: 10 })
+    expect(rows.map(({ operationId }) => operationId)[0]).toBe(documentId('opn', 3))
+    expect(rows.filter(({ commitSequence }) => commitSequence === 7)).toEqual([])
+  })
+
   test('an index that is built afterwards has all documents', async () => {
     const opened = await loaded()
     const [index] = await opened.ensureIndexes([{ table: 'notes', fields: ['body'] }])

@@ -9,7 +9,7 @@ import {
   write,
 } from '../../../testing/backups/followed-servers.ts'
 import { rebuildState } from '../../../testing/backups/rebuilt-state.ts'
-import { operationRecord } from '../../../testing/documents/store-fixtures.ts'
+import { operationRecord, pruneAll } from '../../../testing/documents/store-fixtures.ts'
 import { ENVIRONMENT_ID } from '../../../testing/product-roots.ts'
 import { findHistory } from '../../storage/control/environment.ts'
 import { sha256Hex } from '../../system/digests.ts'
@@ -153,6 +153,47 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     expect(state.identity).toEqual(await bench.identityRows())
     await expect(rebuilt(3)).rejects.toThrow('inside a catch-up')
     expect((await rebuilt(2)).sequence).toBe(2)
+  })
+
+  test('an operation that wrote nothing is caught up, whatever its time', async () => {
+    await bench.commit([write('notes', 1, '{}')], (sequence) =>
+      operationRecord(5, { commitSequence: sequence }),
+    )
+    await bench.commit([], () => operationRecord(4))
+    await started()
+    await bench.commit([], () => operationRecord(3))
+    await backup.flush()
+    await backup.stop()
+    system.advance(DAY_MILLIS / 2)
+    await bench.commit([], () => operationRecord(2))
+    await bench.commit([write('notes', 2, '{}')])
+    await bench.commit([], () => operationRecord(1))
+    await bench.restart()
+    backup = await newBackup()
+    await started()
+    expect(backup.state().lastBase?.toSequence).toBe(1)
+    const state = await rebuilt()
+    expect(state.sequence).toBe(2)
+    const ids = [1, 2, 3, 4, 5].map((number) => operationRecord(number).operationId)
+    expect([...state.operations.keys()].sort()).toEqual(ids)
+  })
+
+  test('a base follows where retention has removed the tombstone of a deletion', async () => {
+    await bench.commit([write('notes', 1, '{}'), write('notes', 2, '{}')])
+    await started()
+    await backup.stop()
+    system.advance(10_000)
+    await bench.commit([write('notes', 1, null)])
+    system.advance(10_000)
+    await bench.commit([write('notes', 3, '{}')])
+    await pruneAll(bench.store, {})
+    await bench.restart()
+    backup = await newBackup()
+    await started()
+    expect(backup.state()).toMatchObject({ baseReason: 'gap', newestSequence: 3, failure: null })
+    expect([...(await rebuilt()).documents.keys()]).toEqual(
+      [2, 3].map((number) => write('notes', number, null).id),
+    )
   })
 
   test('a catch-up follows the files that its documents name and the rows of control', async () => {

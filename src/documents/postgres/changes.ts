@@ -1,12 +1,7 @@
 /** Reads what was stored after a sequence in pages, the last batch first, for a backup. */
+import type { RawRow } from '../../database/connection.ts'
 import type { CompactTexts } from '../compact-texts.ts'
-import type {
-  ChangesPage,
-  ChangesRequest,
-  DocumentVersion,
-  OperationRecord,
-  ScanPage,
-} from '../store.ts'
+import type { ChangesPage, ChangesRequest, OperationRecord, ScanPage } from '../store.ts'
 import type { ReadQuery } from './reads.ts'
 import { number } from './rows.ts'
 import { ScannedRows } from './scans.ts'
@@ -49,7 +44,10 @@ export const CHANGED_VERSIONS = `
    where bytes_before < $6
    order by batch desc, at desc`
 
-/** The batch of the sequence itself may list records that were stored after its own. */
+/**
+ * The batch of the sequence may list records that were stored after the one of its operation, which
+ * ends the walk.
+ */
 export const NEW_OPERATIONS = `
   select batch, at, operation_id, fingerprint, commit_sequence, release_id, function, result,
          attempts, created_at_micros
@@ -59,8 +57,7 @@ export const NEW_OPERATIONS = `
                     from (${places('recorded', '>=')}) listed
                     left join operations o
                       on o.operation_id = listed.id
-                     and (o.commit_sequence is null
-                          or (o.commit_sequence > $4 and o.commit_sequence <= $3))) found) page
+                     and (o.commit_sequence is null or o.commit_sequence <= $3)) found) page
    where bytes_before < $6
    order by batch desc, at desc`
 
@@ -88,7 +85,9 @@ export class Changes {
   }
 
   async versions(request: ChangesRequest): Promise<ChangesPage | null> {
-    const page = await this.#page(CHANGED_VERSIONS, request, (row) => this.#rows.versionOf(row))
+    const found = await this.#page(CHANGED_VERSIONS, request)
+    const rows = found.flatMap((row) => this.#rows.versionOf(row) ?? [])
+    const page = { rows, after: placeOf(found.at(-1)) }
     // Looked at after the rows: what retention had not reached then, it had not reached before.
     const [known] = await this.#query(KNOWN, [request.above])
     if (known === undefined) return { ...page, hasTombstones: true }
@@ -96,22 +95,28 @@ export class Changes {
     return { ...page, hasTombstones: number(known, 'tombstones') === 1 }
   }
 
-  operations(request: ChangesRequest): Promise<ScanPage<OperationRecord>> {
-    return this.#page(NEW_OPERATIONS, request, (row) =>
-      row.operation_id === null ? null : this.#rows.operationOf(row),
-    )
+  async operations(request: ChangesRequest): Promise<ScanPage<OperationRecord>> {
+    const found = await this.#page(NEW_OPERATIONS, request)
+    const rows: OperationRecord[] = []
+    for (const row of found) {
+      if (row.operation_id === null) continue
+      const record = this.#rows.operationOf(row)
+      if ((record.commitSequence ?? END) <= request.above) return { rows, after: null }
+      rows.push(record)
+    }
+    return { rows, after: placeOf(found.at(-1)) }
   }
 
-  async #page<T extends DocumentVersion | OperationRecord>(
+  #page(
     sql: string,
     { after, snapshot, above, rowsMax, textUnitsMax }: ChangesRequest,
-    toRow: (row: Awaited<ReturnType<ReadQuery>>[number]) => T | null,
-  ): Promise<ScanPage<T>> {
+  ): Promise<readonly RawRow[]> {
     const place = after === '' ? [END, END] : after.split(' ').map(Number)
-    const found = await this.#query(sql, [...place, snapshot, above, rowsMax, textUnitsMax])
-    const rows = found.flatMap((row) => toRow(row) ?? [])
-    const last = found.at(-1)
-    if (last === undefined) return { rows, after: null }
-    return { rows, after: `${number(last, 'batch')} ${number(last, 'at')}` }
+    return this.#query(sql, [...place, snapshot, above, rowsMax, textUnitsMax])
   }
+}
+
+/** Returns the place of the last row, from which the next page goes down; null if there is none. */
+function placeOf(last: RawRow | undefined): string | null {
+  return last === undefined ? null : `${number(last, 'batch')} ${number(last, 'at')}`
 }

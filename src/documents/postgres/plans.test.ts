@@ -2,6 +2,7 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
 import { openDocuments } from '../../../testing/documents/stores.ts'
+import * as changes from './changes.ts'
 import { KEYS, RANGE, VERSIONS } from './reads.ts'
 import * as retention from './retention.ts'
 import { OPERATION_SCAN, SCAN } from './scans.ts'
@@ -30,6 +31,9 @@ beforeAll(async () => {
   await client.query(`prepare versions as ${VERSIONS}`)
   await client.query(`prepare scan as ${SCAN}`)
   await client.query(`prepare operation_scan as ${OPERATION_SCAN}`)
+  await client.query(`prepare changed_versions as ${changes.CHANGED_VERSIONS}`)
+  await client.query(`prepare new_operations as ${changes.NEW_OPERATIONS}`)
+  await client.query(`prepare known as ${changes.KNOWN}`)
   await client.query(`prepare pending as ${retention.PENDING}`)
   await client.query(`prepare garbage as ${retention.VERSIONS}`)
   await client.query(`prepare forgotten as ${retention.OPERATIONS}`)
@@ -55,7 +59,22 @@ const RETENTION = {
 /** Statements of backups. */
 const SCANS = {
   "scan ('items_', 5, 32, 100000)": ['documents_pkey'],
-  "operation_scan ('\\x00', 32, 100000)": ['operations_pkey'],
+  "operation_scan ('\\x00', 32, 100000, 5)": ['operations_pkey'],
+}
+
+const LAST = Number.MAX_SAFE_INTEGER
+
+/** Statements of catch-ups. */
+const CHANGES = {
+  [`changed_versions (${LAST}, ${LAST}, 20000, 19990, 32, 100000)`]: [
+    'batches_pkey',
+    'documents_pkey',
+  ],
+  [`new_operations (${LAST}, ${LAST}, 20000, 19990, 32, 100000)`]: [
+    'batches_pkey',
+    'operations_pkey',
+  ],
+  'known (19990)': ['batches_pkey'],
 }
 
 const FILL = `
@@ -95,6 +114,11 @@ test.each(['empty', 'full'])(
       expect(text).not.toMatch(/Seq Scan on (documents|operations)|Hash|Merge|Bitmap/)
       for (const index of indexes) expect(text).toContain(index)
     }
+    for (const [statement, indexes] of Object.entries(CHANGES)) {
+      const text = await plan(statement)
+      expect(text).not.toMatch(/Seq Scan on (batches|documents|operations)|Hash|Merge|Bitmap/)
+      for (const index of indexes) expect(text).toContain(index)
+    }
     for (const [statement, indexes] of Object.entries(RETENTION)) {
       const text = await plan(statement)
       expect(text).not.toMatch(/Seq Scan on (batches|documents|operations)|Hash Join|Merge Join/)
@@ -102,3 +126,18 @@ test.each(['empty', 'full'])(
     }
   },
 )
+
+test('a page of changes reads as many batches as it may have rows, however many there are', async () => {
+  // The tables are full after the test before.
+  const { rows } = await client.query('select count(*) as count from batches')
+  expect(Number(rows[0].count)).toBe(20_000)
+  for (const statement of Object.keys(CHANGES)) {
+    const explained = await client.query(
+      `explain (analyze, costs off, timing off, summary off) execute ${statement}`,
+    )
+    const text = explained.rows.map((row) => row['QUERY PLAN']).join('\n')
+    const read = [...text.matchAll(/Scan.* on (?:batches|documents|operations) .*rows=(\d+)/g)]
+    expect(read.length).toBeGreaterThan(1)
+    for (const [, count] of read) expect(Number(count)).toBeLessThanOrEqual(34)
+  }
+})
