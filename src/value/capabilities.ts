@@ -78,6 +78,16 @@ export function capabilitiesOfRole(role: Role): readonly Capability[] {
   }
 }
 
+/**
+ * What a derived session is for: the page of an operator, an agent, or a job of a pipeline. Audit
+ * records of what the session does name it.
+ */
+export const SESSION_PURPOSES = ['console', 'mcp', 'job'] as const
+export type SessionPurpose = (typeof SESSION_PURPOSES)[number]
+
+/** @limit Identity and keys: lifetime of a derived session */
+export const DERIVED_SECONDS_MAX = 3_600
+
 export function isCapability(text: string): text is Capability {
   return (CAPABILITIES as readonly string[]).includes(text)
 }

@@ -1,5 +1,5 @@
 /** Fields that many messages share. */
-import { CAPABILITIES, ROLES } from '../value/capabilities.ts'
+import { CAPABILITIES, ROLES, SESSION_PURPOSES } from '../value/capabilities.ts'
 import { type Id, type IdPrefix, idPattern } from '../value/ids.ts'
 import { isName, NAME } from '../value/names.ts'
 import { TARGET } from '../value/targets.ts'
@@ -65,6 +65,8 @@ export const Name = schema([
 export const CapabilityField = schema(['===', ...CAPABILITIES])
 
 export const RoleField = schema(['===', ...ROLES])
+
+export const PurposeField = schema(['===', ...SESSION_PURPOSES])
 
 /**
  * Adds keywords for the OpenAPI document: rules for callers that other code checks, such as those

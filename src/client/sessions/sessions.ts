@@ -31,7 +31,7 @@ import {
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 
 /** An access token that expires within this time is refreshed before the request. */
-const EXPIRY_MARGIN_MICROS = 30_000_000n
+export const EXPIRY_MARGIN_MICROS = 30_000_000n
 /** Less than LOCK_WAIT_MS_MAX, so that other processes wait longer than a refresh takes. */
 const REFRESH_DEADLINE_MS = 20_000
 
@@ -97,6 +97,11 @@ export interface SessionStore {
   change<T>(signal: AbortSignal, work: (profile: Profile | null) => Promise<T>): Promise<T>
   /** Stores refreshed tokens. Called inside `change` only. */
   write(profile: Profile): void
+  /**
+   * Replaces the tokens of a session that has no refresh token, in place of `change`. Called where
+   * the server rejects those of `stale`.
+   */
+  renew?(stale: Profile): Promise<Profile>
 }
 
 export class OperatorSession {
@@ -222,6 +227,10 @@ export class OperatorSession {
   /** Returns true if this process refreshed; false if it adopted the tokens of another one. */
   async #refresh(): Promise<boolean> {
     const stale = this.#profile
+    if (this.#store.renew !== undefined) {
+      this.#profile = await this.#store.renew(stale)
+      return true
+    }
     return this.#context.uninterrupted(
       this.#store.change(this.#context.signal, async (stored) => {
         if (stored === null) throw new Fault('CLIENT_NOT_LOGGED_IN')

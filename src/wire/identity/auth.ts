@@ -3,19 +3,22 @@
  * routes).
  */
 
+import { CAPABILITIES, DERIVED_SECONDS_MAX } from '../../value/capabilities.ts'
 import {
   CapabilityField,
   idField,
+  integer,
   listUpTo,
   Micros,
   Name,
   PAGE_MAX,
   PageLimit,
+  PurposeField,
   secretUpTo,
   U64,
 } from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'
-import { GrantField } from './access.ts'
+import { GrantField, ScopeField } from './access.ts'
 
 /** Longer than any credential. The rule rejects invalid credentials with 401. */
 const CREDENTIAL = secretUpTo(256)
@@ -44,6 +47,10 @@ export const SessionField = schema({
   accessExpiresAtMicros: Micros,
   refreshExpiresAtMicros: Micros,
   current: 'boolean',
+  /** Only of a derived session. */
+  'purpose?': PurposeField,
+  /** The session that a derived one ends with. */
+  'parentSessionId?': idField('ops'),
 })
 export type SessionField = Infer<typeof SessionField>
 
@@ -54,10 +61,19 @@ export const Login = schema({
   grants: [GrantField, '[]'],
   tokenType: "'Bearer'",
   accessToken: CREDENTIAL,
-  /** null for a workload, which logs in again instead. */
+  /** null for a workload, which logs in again instead, and for a derived session. */
   refreshToken: [CREDENTIAL, '|', 'null'],
 })
 export type Login = Infer<typeof Login>
+
+export const DerivationRequest = schema({
+  /** At least one; each is held by the calling session at the scope. */
+  capabilities: [[CapabilityField, '[]'], '&', `1 <= unknown[] <= ${CAPABILITIES.length}`],
+  scope: ScopeField,
+  lifetimeSeconds: integer(1, DERIVED_SECONDS_MAX),
+  purpose: PurposeField,
+})
+export type DerivationRequest = Infer<typeof DerivationRequest>
 
 export const AuthConfig = schema({
   version: '1',
