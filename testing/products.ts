@@ -62,6 +62,7 @@ export function actorWith(capabilities = capabilitiesOfRole('owner')): Actor {
     operatorId,
     operatorName,
     sessionId,
+    purpose: null,
     operator: { operatorId, operatorName, createdAtMicros: 0n, authorizationRevision: 1n },
     session: {
       sessionId,
@@ -71,6 +72,7 @@ export function actorWith(capabilities = capabilitiesOfRole('owner')): Actor {
       lastUsedAtMicros: 0n,
       accessExpiresAtMicros: 0n,
       refreshExpiresAtMicros: 0n,
+      derivation: null,
     },
     grants: [{ scope, capabilities: [...capabilities] as Capability[], source: 'bootstrap' }],
   }

@@ -135,6 +135,11 @@ export class RejectionLog {
 function subjectOf({ caller, rejectedKey, session, binding }: RejectedRequest): LogFields {
   const credential = caller ?? rejectedKey
   if (credential) return { clientId: credential.clientId, credentialId: credential.credentialId }
-  if (session) return { operatorId: session.operatorId, sessionId: session.sessionId }
+  if (session) return sessionFields(session)
   return { peer: peerOf(binding) }
+}
+
+/** Returns the log fields of a session; a derived one has its purpose. */
+export function sessionFields({ operatorId, sessionId, purpose }: RecordedActor): LogFields {
+  return { operatorId, sessionId, ...(purpose !== null && { purpose }) }
 }

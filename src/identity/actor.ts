@@ -1,11 +1,11 @@
 /** The operator of a management request, with the grants loaded for this request. */
 import type { Grant } from '../database/identity/grants.ts'
 import type { Operator } from '../database/identity/operators.ts'
-import type { Session } from '../database/identity/sessions.ts'
+import type { Derivation, Session } from '../database/identity/sessions.ts'
 import { Fault } from '../errors/fault.ts'
-import type { Capability } from '../value/capabilities.ts'
+import type { Capability, SessionPurpose } from '../value/capabilities.ts'
 import type { CredentialId, OperatorId, SessionId } from '../value/ids.ts'
-import { type Scope, scopeContains } from '../value/scope.ts'
+import { type Scope, scopeContains, scopeIntersection } from '../value/scope.ts'
 
 export type { Grant }
 
@@ -13,13 +13,16 @@ export interface Actor {
   readonly operatorId: OperatorId
   readonly operatorName: string
   readonly sessionId: SessionId
+  /** That of a derived session; null for the session of a login. */
+  readonly purpose: SessionPurpose | null
   readonly operator: Operator
   readonly session: Session
+  /** Those of the operator, within the bounds of a derived session. */
   readonly grants: readonly Grant[]
 }
 
 /** The identity that the audit record of a change names. */
-export type RecordedActor = Pick<Actor, 'operatorId' | 'sessionId'>
+export type RecordedActor = Pick<Actor, 'operatorId' | 'sessionId' | 'purpose'>
 
 /** An application credential that changes a Workspace with its development key. */
 export interface RecordedCredential {
@@ -28,6 +31,20 @@ export interface RecordedCredential {
 
 /** The operator or the application credential that the audit record of a change names. */
 export type RecordedAuthor = RecordedActor | RecordedCredential
+
+/** Returns the part of the operator's grants that a derived session has. */
+export function grantsWithin(
+  grants: readonly Grant[],
+  { scope, capabilities }: Pick<Derivation, 'scope' | 'capabilities'>,
+): Grant[] {
+  return grants.flatMap((grant) => {
+    const within = scopeIntersection(grant.scope, scope)
+    const held = grant.capabilities.filter((each) => capabilities.includes(each))
+    return within === null || held.length === 0
+      ? []
+      : [{ ...grant, scope: within, capabilities: held }]
+  })
+}
 
 export function holds(actor: Actor, capability: Capability, scope: Scope): boolean {
   return actor.grants.some(

@@ -21,6 +21,7 @@ export type IdentityOperation =
   | 'grants.reconcile'
   | 'grants.adopt_legacy'
   | 'session.create'
+  | 'session.derive'
   | 'session.refresh'
   | 'session.revoke'
   | 'session.reuse_detected'
@@ -31,7 +32,7 @@ export type IdentityOperation =
   | 'installation.restore'
 
 type Correlated = Pick<AuditRecord, 'actor' | 'subject' | 'atMicros' | 'requestId'> &
-  Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId'>>
+  Partial<Pick<AuditRecord, 'sessionId' | 'invitationId' | 'operationId' | 'purpose'>>
 
 /** Records a change that `tx` makes, or what it denied. */
 export async function recordAudit(
@@ -49,6 +50,7 @@ export async function recordAudit(
     invitationId: null,
     operationId: null,
     credentialId: null,
+    purpose: null,
     ...facts,
   })
 }

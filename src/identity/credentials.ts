@@ -25,6 +25,10 @@ const MAC_BYTES = 16
 /** Random bytes of an access token; the MAC of them follows. */
 const ACCESS_ENTROPY_BYTES = 16
 
+/** Access tokens of logins, which come first since most are, and of derived sessions. */
+const ACCESS_KINDS = ['access-token', 'derived-token'] as const
+export type AccessKind = (typeof ACCESS_KINDS)[number]
+
 export interface IssuedSecret {
   readonly secret: Secret
   readonly digest: Buffer
@@ -52,17 +56,18 @@ export class Credentials {
     return { secret: new Secret(text), digest: secretDigest(this.#pepper, 'invitation', text) }
   }
 
-  /** Issues a token of 16 random bytes and their MAC, which exposes forgeries without a look-up. */
-  issueAccessToken(): IssuedSecret {
+  /**
+   * Issues a token of 16 random bytes and their MAC, which exposes forgeries without a look-up. That
+   * of a derived session has a MAC of its own: a server of a version that knows no derived sessions,
+   * on the same database, would accept it for all rights of the operator.
+   */
+  issueAccessToken(kind: AccessKind = 'access-token'): IssuedSecret {
     const bytes = new Uint8Array(ACCESS_ENTROPY_BYTES + MAC_BYTES)
     const entropy = this.#source.randomBytes(ACCESS_ENTROPY_BYTES)
     bytes.set(entropy)
-    bytes.set(this.#mac('access-token-mac', entropy), ACCESS_ENTROPY_BYTES)
+    bytes.set(this.#mac(`${kind}-mac`, entropy), ACCESS_ENTROPY_BYTES)
     const text = ACCESS_PREFIX + encodeBase64Url(bytes)
-    return {
-      secret: new Secret(text),
-      digest: secretDigest(this.#pepper, 'access-token', text),
-    }
+    return { secret: new Secret(text), digest: secretDigest(this.#pepper, kind, text) }
   }
 
   /** Returns the digest of a code, null for a text of another form. */
@@ -78,14 +83,22 @@ export class Credentials {
     return secretDigest(this.#pepper, 'external-token', signed)
   }
 
-  /** Returns the digest of an access token that this server issued, null for any other text. */
+  /** Returns the digest of a token of `issueAccessToken`, null for any other text. */
   recognizeAccessToken(token: string): Buffer | null {
+    const kind = this.kindOf(token)
+    return kind === null ? null : secretDigest(this.#pepper, kind, token)
+  }
+
+  /** Returns the kind of a token of `issueAccessToken`, null for any other text. */
+  kindOf(token: string): AccessKind | null {
     const text = token.slice(ACCESS_PREFIX.length)
     if (!token.startsWith(ACCESS_PREFIX) || !ACCESS.test(text)) return null
     const bytes = decodeBase64Url(text)
-    const mac = this.#mac('access-token-mac', bytes.subarray(0, ACCESS_ENTROPY_BYTES))
-    if (!digestEquals(mac, bytes.subarray(ACCESS_ENTROPY_BYTES))) return null
-    return secretDigest(this.#pepper, 'access-token', token)
+    const kind = ACCESS_KINDS.find((each) => {
+      const mac = this.#mac(`${each}-mac`, bytes.subarray(0, ACCESS_ENTROPY_BYTES))
+      return digestEquals(mac, bytes.subarray(ACCESS_ENTROPY_BYTES))
+    })
+    return kind ?? null
   }
 
   /** Issues a token of session, generation, entropy and a MAC of the three. */
@@ -118,7 +131,7 @@ export class Credentials {
     }
   }
 
-  #mac(purpose: 'access-token-mac' | 'refresh-token-mac', bytes: Uint8Array): Uint8Array {
+  #mac(purpose: `${AccessKind}-mac` | 'refresh-token-mac', bytes: Uint8Array): Uint8Array {
     return secretDigest(this.#pepper, purpose, encodeBase64Url(bytes)).subarray(0, MAC_BYTES)
   }
 }

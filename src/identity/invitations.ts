@@ -204,6 +204,6 @@ export async function revokeInvitation(
   })
 }
 
-function subject({ operatorId, sessionId }: Actor, invitationId: InvitationId) {
-  return { actor: operatorId, sessionId, subject: invitationId, invitationId }
+function subject({ operatorId, sessionId, purpose }: Actor, invitationId: InvitationId) {
+  return { actor: operatorId, sessionId, purpose, subject: invitationId, invitationId }
 }

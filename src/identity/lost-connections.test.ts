@@ -258,6 +258,7 @@ test('an audit record of the Product is delivered until it is known to be stored
     atMicros: t.system.nowMicros(),
     requestId: null,
     operationId: null,
+    purpose: null,
   })
   for (const loss of await injector.lossesOf((core) => deliverProductAudit(core, record()))) {
     t.system.advance(1)

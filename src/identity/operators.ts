@@ -129,6 +129,7 @@ async function apply(
       atMicros,
       requestId,
       sessionId: actor.sessionId,
+      purpose: actor.purpose,
       operationId,
     })
   }

@@ -8,6 +8,7 @@ import {
   insertSession,
   listActiveSessions,
   lockActiveSession,
+  markDerivedSessionsRevoked,
   markSessionRevoked,
   markSessionUsed,
   revokeReusedSession,
@@ -19,7 +20,7 @@ import { Fault } from '../errors/fault.ts'
 import type { SessionId } from '../value/ids.ts'
 import { INSTALLATION } from '../value/scope.ts'
 import type { Secret } from '../value/secret.ts'
-import { type Actor, requireCapability } from './actor.ts'
+import { type Actor, grantsWithin, requireCapability } from './actor.ts'
 import { recordAudit } from './audit.ts'
 import type { IdentityCore, Origin } from './core.ts'
 import type { RefreshToken } from './credentials.ts'
@@ -71,6 +72,7 @@ export async function openSession(
     refreshExpiresAtMicros: isRenewable
       ? atMicros + REFRESH_LIFETIME_MICROS
       : accessExpiresAtMicros,
+    derivation: null,
   }
   const access = credentials.issueAccessToken()
   const refresh = isRenewable ? credentials.issueRefreshToken(session.sessionId, 1n) : null
@@ -139,7 +141,11 @@ export async function lockActor(
 
 function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
   const { operatorId, operatorName } = operator
-  return { operatorId, operatorName, sessionId: session.sessionId, operator, session, grants }
+  const { sessionId, derivation } = session
+  const ofOperator = { operatorId, operatorName, sessionId, operator, session }
+  if (derivation === null) return { ...ofOperator, purpose: null, grants }
+  const { purpose } = derivation
+  return { ...ofOperator, purpose, grants: grantsWithin(grants, derivation) }
 }
 
 /** Records the use of a session, and returns the session after it. */
@@ -211,6 +217,7 @@ async function detectReuse(
 ): Promise<void> {
   const owner = await revokeReusedSession(tx, sessionId, generation, atMicros)
   if (owner === null) return
+  await markDerivedSessionsRevoked(tx, sessionId, atMicros)
   // The caller that presented the token is not known to be the operator.
   const facts = { actor: null, subject: sessionId, atMicros, requestId, sessionId }
   await recordAudit(tx, system, 'session.reuse_detected', facts)
@@ -247,9 +254,10 @@ export interface RevocationInput extends Origin {
 }
 
 /**
- * Revokes a session. Idempotent. The session of another operator requires `operators:manage` at the
- * installation, which is checked before the response reveals whether the session exists. Throws
- * PLATFORM_ACCESS_DENIED and PLATFORM_NOT_FOUND.
+ * Revokes a session and those derived from it. Idempotent. The session of another operator, and for
+ * a derived session any but itself, requires `operators:manage` at the installation, which is
+ * checked before the response reveals whether the session exists. Throws PLATFORM_ACCESS_DENIED and
+ * PLATFORM_NOT_FOUND.
  */
 export async function revokeSession(
   { database, system }: IdentityCore,
@@ -258,13 +266,20 @@ export async function revokeSession(
 ): Promise<void> {
   await transaction(database, async (tx) => {
     const session = await findSession(tx, sessionId)
-    if (session?.operatorId !== actor.operatorId) {
+    const isOwn =
+      actor.purpose === null
+        ? session?.operatorId === actor.operatorId
+        : session?.sessionId === actor.sessionId
+    if (!isOwn) {
       requireCapability(actor, 'operators:manage', INSTALLATION)
     }
     if (session === null) throw new Fault('PLATFORM_NOT_FOUND', { detail: 'unknown session' })
     const atMicros = system.nowMicros()
     if (!(await markSessionRevoked(tx, sessionId, atMicros))) return
-    const facts = { actor: actor.operatorId, subject: sessionId, atMicros, requestId, sessionId }
+    // A second statement: the first one may have waited for a derivation, and does not see it.
+    await markDerivedSessionsRevoked(tx, sessionId, atMicros)
+    const { operatorId, purpose } = actor
+    const facts = { actor: operatorId, subject: sessionId, atMicros, requestId, sessionId, purpose }
     await recordAudit(tx, system, 'session.revoke', facts)
   })
 }

@@ -10,6 +10,8 @@ export type Purpose =
   | 'invitation'
   | 'access-token'
   | 'access-token-mac'
+  | 'derived-token'
+  | 'derived-token-mac'
   | 'refresh-token'
   | 'refresh-token-mac'
   | 'oidc-subject'

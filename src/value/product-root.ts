@@ -73,10 +73,13 @@ export function formatKeyring(keyring: KeyringFile): string {
 export interface LocalAuthor {
   readonly operatorId: OperatorId
   readonly sessionId: SessionId
+  /** No derived session. */
+  readonly purpose: null
 }
 
 /** Returns the same author for an Environment each time. No login ever has these IDs. */
 export function localAuthor(environmentId: EnvironmentId): LocalAuthor {
   const unique = environmentId.slice('env_'.length)
-  return { operatorId: parseId('opr', `opr_${unique}`), sessionId: parseId('ops', `ops_${unique}`) }
+  const operatorId = parseId('opr', `opr_${unique}`)
+  return { operatorId, sessionId: parseId('ops', `ops_${unique}`), purpose: null }
 }

@@ -34,6 +34,12 @@ export function scopeContains(outer: Scope, inner: Scope): boolean {
   }
 }
 
+/** Returns where a grant at `a` applies within `b`: the narrower of both; null if nowhere. */
+export function scopeIntersection(a: Scope, b: Scope): Scope | null {
+  if (scopeContains(a, b)) return b
+  return scopeContains(b, a) ? a : null
+}
+
 export function scopeEquals(a: Scope, b: Scope): boolean {
   return a.kind === b.kind && a.projectId === b.projectId && a.environmentId === b.environmentId
 }

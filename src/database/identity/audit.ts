@@ -2,6 +2,7 @@
  * Rows of service_platform_audit, which are never changed, and removed after a time. They have IDs,
  * never credentials.
  */
+import { SESSION_PURPOSES, type SessionPurpose } from '../../value/capabilities.ts'
 import type {
   AuditId,
   CredentialId,
@@ -34,6 +35,8 @@ export interface AuditRecord {
   readonly operationId: OperationId | null
   /** The application credential whose development key made the change; null for any other. */
   readonly credentialId: CredentialId | null
+  /** That of the derived session which made the change, or which it opened; null for others. */
+  readonly purpose: SessionPurpose | null
 }
 
 /**
@@ -57,12 +60,13 @@ export async function insertAudit(
     record.invitationId,
     record.operationId,
     record.credentialId,
+    record.purpose,
   ]
   await writer.rows(
     `insert into service_platform_audit
        (audit_id, operation, outcome, actor_operator_id, subject, at_micros, request_id,
-        session_id, invitation_id, operation_id, credential_id)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        session_id, invitation_id, operation_id, credential_id, purpose)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
      ${mode === 'deliver' ? 'on conflict (audit_id) do nothing' : ''}`,
     values,
   )
@@ -85,7 +89,7 @@ export interface AuditFilter {
 }
 
 const COLUMNS = `audit_id, operation, outcome, actor_operator_id, subject, at_micros, request_id,
-            session_id, invitation_id, operation_id, credential_id`
+            session_id, invitation_id, operation_id, credential_id, purpose`
 /** Bounds before and after every ID. */
 const FIRST_ID = ''
 const LAST_ID = '~'
@@ -181,6 +185,7 @@ function toAuditRecord(row: RawRow): AuditRecord {
     invitationId: readNullable(row, 'invitation_id', (of, column) => readId(of, column, 'opi')),
     operationId: readNullable(row, 'operation_id', (of, column) => readId(of, column, 'opn')),
     credentialId: readNullable(row, 'credential_id', (of, column) => readId(of, column, 'crd')),
+    purpose: readNullable(row, 'purpose', (of, column) => readMember(of, column, SESSION_PURPOSES)),
   }
 }
 

@@ -1,8 +1,19 @@
 /** Rows of service_operator_sessions. Digests of tokens are stored and never returned. */
+import { type Capability, SESSION_PURPOSES, type SessionPurpose } from '../../value/capabilities.ts'
 import type { OperatorId, SessionId } from '../../value/ids.ts'
+import type { Scope } from '../../value/scope.ts'
 import type { RawRow } from '../connection.ts'
 import type { Database, Reader } from '../database.ts'
-import { corrupt, readCount, readId, readNullable, readText } from '../rows.ts'
+import {
+  corrupt,
+  readCapabilities,
+  readCount,
+  readId,
+  readMember,
+  readNullable,
+  readScope,
+  readText,
+} from '../rows.ts'
 import { expectOneRow, type Tx } from '../transaction.ts'
 import { type Grant, toGrant } from './grants.ts'
 import { type Operator, toOperator } from './operators.ts'
@@ -16,6 +27,18 @@ export interface Session {
   readonly accessExpiresAtMicros: bigint
   /** Absolute expiry, which a refresh does not extend; that of the access token without one. */
   readonly refreshExpiresAtMicros: bigint
+  /** Null for the session of a login. */
+  readonly derivation: Derivation | null
+}
+
+/** The bounds of a derived session. */
+export interface Derivation {
+  /** The session that was logged in, with which this one ends. */
+  readonly parentSessionId: SessionId
+  readonly purpose: SessionPurpose
+  /** The most that the session may do, sorted. Its operator may have less. */
+  readonly capabilities: readonly Capability[]
+  readonly scope: Scope
 }
 
 export interface SessionDigests {
@@ -36,7 +59,24 @@ export interface AuthenticatedSession {
 }
 
 const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_used_at_micros,
-       access_expires_at_micros, refresh_expires_at_micros`
+       access_expires_at_micros, refresh_expires_at_micros, purpose, parent_session_id, capabilities,
+       scope_kind, project_id, environment_id`
+
+/** Columns of the session `s` and its operator `o`. */
+const AUTHENTICATED_COLUMNS = `s.session_id, s.operator_id, s.device_name, s.last_used_at_micros,
+            s.access_expires_at_micros, s.refresh_expires_at_micros,
+            s.created_at_micros as session_created_at_micros, s.purpose, s.parent_session_id,
+            s.capabilities, s.scope_kind, s.project_id, s.environment_id,
+            o.operator_name, o.created_at_micros, o.authorization_revision`
+
+/** Condition on the session `s`: it was logged in, or its parent lives at the time of `$2`. */
+const PARENT_LIVES = `(s.purpose is null or exists (
+          select 1 from service_operator_sessions parent
+           where parent.session_id = s.parent_session_id
+             and parent.operator_id = s.operator_id
+             and parent.purpose is null
+             and parent.revoked_at_micros is null
+             and parent.refresh_expires_at_micros > $2))`
 
 /** Inserts a session with generation 1. */
 export async function insertSession(
@@ -44,12 +84,14 @@ export async function insertSession(
   session: Session,
   digests: FirstDigests,
 ): Promise<void> {
+  const { derivation } = session
   const inserted = await tx.execute(
     `insert into service_operator_sessions
        (session_id, operator_id, device_name, access_digest, access_expires_at_micros,
         refresh_digest, refresh_generation, refresh_expires_at_micros, created_at_micros,
-        last_used_at_micros)
-     values ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9)`,
+        last_used_at_micros, purpose, parent_session_id, capabilities, scope_kind, project_id,
+        environment_id)
+     values ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
     [
       session.sessionId,
       session.operatorId,
@@ -60,22 +102,28 @@ export async function insertSession(
       session.refreshExpiresAtMicros,
       session.createdAtMicros,
       session.lastUsedAtMicros,
+      derivation?.purpose ?? null,
+      derivation?.parentSessionId ?? null,
+      derivation?.capabilities ?? null,
+      derivation?.scope.kind ?? null,
+      derivation?.scope.projectId ?? null,
+      derivation?.scope.environmentId ?? null,
     ],
   )
   expectOneRow(inserted, 'a session was not inserted')
 }
 
-/** Finds a session with one indexed statement. Null if unknown, expired, revoked or disabled. */
+/**
+ * Finds a session with one indexed statement. Null if unknown, expired, revoked or disabled, or
+ * derived from a session that is.
+ */
 export async function findSessionByAccess(
   reader: Reader,
   accessDigest: Uint8Array,
   atMicros: bigint,
 ): Promise<AuthenticatedSession | null> {
   const rows = await reader.rows(
-    `select s.session_id, s.operator_id, s.device_name, s.last_used_at_micros,
-            s.access_expires_at_micros, s.refresh_expires_at_micros,
-            s.created_at_micros as session_created_at_micros,
-            o.operator_name, o.created_at_micros, o.authorization_revision,
+    `select ${AUTHENTICATED_COLUMNS},
             (select coalesce(
                       json_agg(
                         json_build_object(
@@ -91,7 +139,8 @@ export async function findSessionByAccess(
       where s.access_digest = $1
         and s.access_expires_at_micros > $2
         and s.revoked_at_micros is null
-        and o.disabled_at_micros is null`,
+        and o.disabled_at_micros is null
+        and ${PARENT_LIVES}`,
     [accessDigest, atMicros],
   )
   const row = rows[0]
@@ -109,8 +158,9 @@ function toAuthenticated(row: RawRow): Omit<AuthenticatedSession, 'grants'> {
 
 /**
  * Locks a session that can still be used or refreshed, and its operator, so that neither changes
- * before the transaction ends. Null if unknown, expired, revoked or disabled. Grants only change
- * while the operator is locked, so grants that are read afterwards do not change either.
+ * before the transaction ends. Null where `findSessionByAccess` finds nothing. Grants only change
+ * while the operator is locked, so grants that are read afterwards do not change either. The end of
+ * a parent revokes its derived sessions too, so the lock of a derived one holds it up.
  */
 export async function lockActiveSession(
   tx: Tx,
@@ -118,16 +168,14 @@ export async function lockActiveSession(
   atMicros: bigint,
 ): Promise<Omit<AuthenticatedSession, 'grants'> | null> {
   const rows = await tx.rows(
-    `select s.session_id, s.operator_id, s.device_name, s.last_used_at_micros,
-            s.access_expires_at_micros, s.refresh_expires_at_micros,
-            s.created_at_micros as session_created_at_micros,
-            o.operator_name, o.created_at_micros, o.authorization_revision
+    `select ${AUTHENTICATED_COLUMNS}
        from service_operator_sessions s
        join service_operators o on o.operator_id = s.operator_id
       where s.session_id = $1
         and s.refresh_expires_at_micros > $2
         and s.revoked_at_micros is null
         and o.disabled_at_micros is null
+        and ${PARENT_LIVES}
         for share of o, s`,
     [sessionId, atMicros],
   )
@@ -223,6 +271,46 @@ export async function markSessionRevoked(
   return changed === 1
 }
 
+/** Revokes the sessions that are derived from a session, which a statement before has revoked. */
+export async function markDerivedSessionsRevoked(
+  tx: Tx,
+  parentSessionId: SessionId,
+  atMicros: bigint,
+): Promise<void> {
+  await tx.execute(
+    `update service_operator_sessions
+        set revoked_at_micros = $2, revocation = 'requested'
+      where parent_session_id = $1 and revoked_at_micros is null`,
+    [parentSessionId, atMicros],
+  )
+}
+
+/** Locks a session, so that derivations from it come one after another. */
+export async function lockSession(tx: Tx, sessionId: SessionId): Promise<void> {
+  await tx.rows(
+    `select session_id from service_operator_sessions
+      where session_id = $1
+        for no key update`,
+    [sessionId],
+  )
+}
+
+/** Counts the derived sessions of a session that can still be used. */
+export async function countDerivedSessions(
+  tx: Tx,
+  parentSessionId: SessionId,
+  atMicros: bigint,
+): Promise<number> {
+  const rows = await tx.rows(
+    `select count(*) as sessions
+       from service_operator_sessions
+      where parent_session_id = $1 and revoked_at_micros is null
+        and access_expires_at_micros > $2`,
+    [parentSessionId, atMicros],
+  )
+  return Number(readCount(rows[0] ?? {}, 'sessions'))
+}
+
 /** Revokes every session of an operator. */
 export async function markOperatorSessionsRevoked(
   tx: Tx,
@@ -266,9 +354,10 @@ export async function listActiveSessions(
 ): Promise<Session[]> {
   const rows = await reader.rows(
     `select ${COLUMNS}
-       from service_operator_sessions
+       from service_operator_sessions s
       where operator_id = $1 and revoked_at_micros is null and refresh_expires_at_micros > $2
         and ($3::text is null or session_id < $3)
+        and ${PARENT_LIVES}
       order by session_id desc
       limit $4`,
     [operatorId, atMicros, before, limit],
@@ -311,5 +400,15 @@ function toSession(row: RawRow): Session {
     lastUsedAtMicros: readCount(row, 'last_used_at_micros'),
     accessExpiresAtMicros: readCount(row, 'access_expires_at_micros'),
     refreshExpiresAtMicros: readCount(row, 'refresh_expires_at_micros'),
+    derivation: readNullable(row, 'purpose', toDerivation),
+  }
+}
+
+function toDerivation(row: RawRow): Derivation {
+  return {
+    parentSessionId: readId(row, 'parent_session_id', 'ops'),
+    purpose: readMember(row, 'purpose', SESSION_PURPOSES),
+    capabilities: readCapabilities(row, 'capabilities'),
+    scope: readScope(row),
   }
 }

@@ -99,12 +99,13 @@ function localActor(scope: {
   const operatorName = 'svc dev'
   const times = { createdAtMicros: 0n, lastUsedAtMicros: 0n }
   const ends = { accessExpiresAtMicros: NEVER_MICROS, refreshExpiresAtMicros: NEVER_MICROS }
-  const { operatorId } = author
+  const { operatorId, sessionId } = author
+  const names = { operatorId, sessionId, deviceName: null }
   return {
     ...author,
     operatorName,
     operator: { operatorId, operatorName, createdAtMicros: 0n, authorizationRevision: 1n },
-    session: { ...author, deviceName: null, ...times, ...ends },
+    session: { ...names, ...times, ...ends, derivation: null },
     grants: [
       {
         scope: environmentScope(scope.projectId, scope.environmentId),

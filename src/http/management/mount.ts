@@ -27,7 +27,7 @@ import { frontPage } from '../front-page.ts'
 import { preferredType } from '../media-types.ts'
 import { routePattern } from '../parameters.ts'
 import { type ManagementLimits, type PeerBinding, peerOf } from '../rate-limits.ts'
-import type { RejectionLog } from '../rejection-log.ts'
+import { type RejectionLog, sessionFields } from '../rejection-log.ts'
 import type { RequestCounts } from '../request-counts.ts'
 import { endTrace, startTrace } from '../request-traces.ts'
 import { answerBody } from '../transfers/answers.ts'
@@ -206,7 +206,7 @@ function logRequest<A>(
     status,
     errorCode,
     durationMicros: Math.round(millis * 1000),
-    ...session,
+    ...sessionFields(session),
     ...trace?.logFields,
   })
 }
@@ -252,9 +252,9 @@ async function runSteps<A>(
   route.admit?.({ app, request })
   let actor = route.access.kind === 'public' ? null : await authenticate(app, request, attempt)
   if (actor !== null) {
-    const { operatorId, sessionId } = actor
+    const { operatorId, sessionId, purpose } = actor
     received.caller = { credentialId: sessionId }
-    received.session = { operatorId, sessionId }
+    received.session = { operatorId, sessionId, purpose }
     received.trace = startTrace(traces, { path: route.path, headers: request.headers, ...received })
   }
   requireEncodedPath(request)

@@ -21,6 +21,7 @@ export function loggedAudit(sink: AuditSink, log: Logger): AuditSink {
       requestId: record.requestId ?? undefined,
       operationId: record.operationId ?? undefined,
       sessionId: record.sessionId ?? undefined,
+      purpose: record.purpose ?? undefined,
     })
   }
 }

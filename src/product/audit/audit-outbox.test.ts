@@ -68,6 +68,7 @@ test('records are delivered complete, in order and once', async () => {
     sessionId: harness.actor.sessionId,
     operationId: null,
     credentialId: null,
+    purpose: null,
   })
   expect(pending()).toBe(0)
 })

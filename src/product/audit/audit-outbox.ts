@@ -13,6 +13,7 @@ import type { ControlDatabase, ControlTx } from '../../storage/control/database.
 import { CoalescingTask } from '../../system/concurrency.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { SessionPurpose } from '../../value/capabilities.ts'
 import type {
   AuditId,
   CredentialId,
@@ -36,6 +37,8 @@ export interface ProductAudit {
   readonly sessionId: SessionId | null
   /** Null for a change without an Operation ID. */
   readonly operationId: OperationId | null
+  /** That of the derived session which made the change; null for all other changes. */
+  readonly purpose: SessionPurpose | null
 }
 
 /** Writes to the audit trail. Resolves once the record is durable; accepts repeated records. */
@@ -74,10 +77,12 @@ export function appendAudit(
 
 function authorOf(
   author: RecordedAuthor | null,
-): Pick<ProductAudit, 'actor' | 'sessionId' | 'credentialId'> {
-  if (author === null) return { actor: null, sessionId: null, credentialId: null }
-  if ('credentialId' in author) return { actor: null, sessionId: null, ...author }
-  return { actor: author.operatorId, sessionId: author.sessionId, credentialId: null }
+): Pick<ProductAudit, 'actor' | 'sessionId' | 'credentialId' | 'purpose'> {
+  const none = { actor: null, sessionId: null, credentialId: null, purpose: null }
+  if (author === null) return none
+  if ('credentialId' in author) return { ...none, ...author }
+  const { operatorId, sessionId, purpose } = author
+  return { actor: operatorId, sessionId, credentialId: null, purpose }
 }
 
 interface OutboxOptions {
@@ -130,11 +135,11 @@ export class AuditOutbox {
       if (pending.length === 0) return
       for (const { auditId, record } of pending) {
         const fields = JSON.parse(record) as ProductAudit
-        // Records that an earlier version stored lack this member.
-        const { credentialId = null } = fields
+        // Records that an earlier version stored lack these members.
+        const { credentialId = null, purpose = null } = fields
         // The row is deleted only after the delivery. A crash in between repeats the delivery,
         // which the trail accepts; the other order would lose the record.
-        await sink({ ...fields, credentialId, auditId, atMicros: BigInt(fields.atMicros) })
+        await sink({ ...fields, credentialId, purpose, auditId, atMicros: BigInt(fields.atMicros) })
         control.transaction((tx) => deletePendingAudit(tx, auditId))
       }
     }

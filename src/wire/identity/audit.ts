@@ -1,5 +1,15 @@
 /** Pages of the security audit (contract/wire.md, Pages). */
-import { idField, listUpTo, Micros, Name, PAGE_MAX, PageLimit, text, textUpTo } from '../fields.ts'
+import {
+  idField,
+  listUpTo,
+  Micros,
+  Name,
+  PAGE_MAX,
+  PageLimit,
+  PurposeField,
+  text,
+  textUpTo,
+} from '../fields.ts'
 import { type Infer, schema } from '../schema.ts'
 import { Provenance } from '../workspace.ts'
 
@@ -34,6 +44,8 @@ export const AuditRecord = schema({
   operationId: [idField('opn'), '|', 'null'],
   /** The application credential whose development key made the change; null for any other. */
   credentialId: [idField('crd'), '|', 'null'],
+  /** That of the derived session which made the change, or which it opened. */
+  'purpose?': PurposeField,
 })
 
 export type AuditRecord = Infer<typeof AuditRecord>

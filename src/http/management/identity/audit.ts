@@ -30,8 +30,9 @@ export const auditRoutes: readonly Route<AuditApp>[] = bind(auditOperations, {
     })
     const body: AuditPage = {
       version: 1,
-      items: items.map((record) => ({
+      items: items.map(({ purpose, ...record }) => ({
         ...record,
+        ...(purpose !== null && { purpose }),
         atMicros: String(record.atMicros),
         provenance: app.findProvenance?.(actor, record.subject ?? '') ?? null,
       })),

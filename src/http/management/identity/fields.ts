@@ -30,6 +30,7 @@ export function operatorField(operator: Login['operator']): OperatorField {
 
 /** `current` is the session of the caller. */
 export function sessionField(session: Session, current: SessionId): SessionField {
+  const { derivation } = session
   return {
     sessionId: session.sessionId,
     deviceName: session.deviceName,
@@ -38,6 +39,10 @@ export function sessionField(session: Session, current: SessionId): SessionField
     accessExpiresAtMicros: String(session.accessExpiresAtMicros),
     refreshExpiresAtMicros: String(session.refreshExpiresAtMicros),
     current: session.sessionId === current,
+    ...(derivation !== null && {
+      purpose: derivation.purpose,
+      parentSessionId: derivation.parentSessionId,
+    }),
   }
 }
 

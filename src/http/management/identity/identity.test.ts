@@ -332,6 +332,7 @@ test('a change of the Product leaves one audit record with its actor and request
     atMicros: t.system.nowMicros(),
     requestId,
     operationId: t.system.ids.make('opn'),
+    purpose: null,
   }
   // The outbox of the Product may deliver one record twice.
   await deliverProductAudit(t.identity, record)

@@ -34,4 +34,4 @@ export const deriveSession = operatorOperation({
   cache: 'no-store, max-age=0',
 })
 
-export const sessionOperations = { listSessions, revokeSession }
+export const sessionOperations = { listSessions, revokeSession, deriveSession }
