@@ -49,6 +49,8 @@ const ANY_SESSION = [
   'GET /v1/auth/sessions',
   // Another operator's session needs a capability; see the last test.
   'DELETE /v1/auth/sessions/:sessionId',
+  // Its body decides which capabilities the caller needs; derived-sessions.test.ts has the rules.
+  'POST /v1/auth/sessions/derived',
 ]
 
 const nameOf = ({ method, path }: Route<ManagementApp>): string => `${method} ${path}`

@@ -85,6 +85,7 @@ test('the first-owner code makes an operator with every capability, and a sessio
   expect(actor).toEqual({
     operatorId: login.operator.operatorId,
     operatorName: 'Ada',
+    purpose: null,
     sessionId: login.session.sessionId,
     operator: login.operator,
     session: login.session,

@@ -38,7 +38,7 @@ export interface Profile {
   readonly sessionId: SessionId
   readonly accessToken: Secret
   readonly accessExpiresAtMicros: bigint
-  /** null for a workload, whose session ends with its access token. */
+  /** null for a workload and for a derived session, which end with their access token. */
   readonly refreshToken: Secret | null
   readonly refreshExpiresAtMicros: bigint
 }
@@ -49,9 +49,12 @@ export class ProfileStore {
   readonly #lock: string
   readonly #context: Pick<Context, 'environment' | 'output'>
 
-  /** Throws CLIENT_USAGE if no directory for the file is known. */
-  constructor(context: Pick<Context, 'environment' | 'output'>) {
-    this.#directory = credentialsDirectory(context.environment)
+  /**
+   * Opens the store of the operator, or the one in an absolute directory. Throws CLIENT_USAGE if no
+   * directory for the file is known.
+   */
+  constructor(context: Pick<Context, 'environment' | 'output'>, directory?: string) {
+    this.#directory = directory ?? credentialsDirectory(context.environment)
     this.path = join(this.#directory, CREDENTIALS_FILE)
     this.#lock = join(this.#directory, 'credentials-v1.lock')
     this.#context = context

@@ -239,7 +239,7 @@ export class OperatorSession {
           this.#profile = stored
           return false
         }
-        if (stored.refreshToken === null) throw workloadSessionOver(stored)
+        if (stored.refreshToken === null) throw sessionOver(stored)
         this.#profile = await this.#exchange(stored, stored.refreshToken)
         return true
       }),
@@ -265,12 +265,13 @@ export class OperatorSession {
   }
 }
 
-function workloadSessionOver({ accessExpiresAtMicros }: Profile): Fault {
+function sessionOver({ accessExpiresAtMicros }: Profile): Fault {
   const at = formatTimestamp(accessExpiresAtMicros)
   return new Fault('CLIENT_NOT_LOGGED_IN', {
     detail:
-      `The session of this workload ended at ${at}, or was revoked, and cannot be refreshed. Log ` +
-      'in again: `svc login --url URL --oidc-token-env VAR` with a new token of the platform.',
+      `The session ended at ${at}, or was revoked, and cannot be refreshed. A workload logs in ` +
+      'again: `svc login --url URL --oidc-token-env VAR` with a new token of the platform. A ' +
+      'derived session is derived again: `svc sessions derive`.',
   })
 }
 

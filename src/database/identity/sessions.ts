@@ -58,9 +58,10 @@ export interface AuthenticatedSession {
   readonly grants: readonly Grant[]
 }
 
-const COLUMNS = `session_id, operator_id, device_name, created_at_micros, last_used_at_micros,
-       access_expires_at_micros, refresh_expires_at_micros, purpose, parent_session_id, capabilities,
-       scope_kind, project_id, environment_id`
+/** Columns of the session `s`. */
+const COLUMNS = `s.session_id, s.operator_id, s.device_name, s.created_at_micros,
+       s.last_used_at_micros, s.access_expires_at_micros, s.refresh_expires_at_micros, s.purpose,
+       s.parent_session_id, s.capabilities, s.scope_kind, s.project_id, s.environment_id`
 
 /** Columns of the session `s` and its operator `o`. */
 const AUTHENTICATED_COLUMNS = `s.session_id, s.operator_id, s.device_name, s.last_used_at_micros,
@@ -69,14 +70,15 @@ const AUTHENTICATED_COLUMNS = `s.session_id, s.operator_id, s.device_name, s.las
             s.capabilities, s.scope_kind, s.project_id, s.environment_id,
             o.operator_name, o.created_at_micros, o.authorization_revision`
 
-/** Condition on the session `s`: it was logged in, or its parent lives at the time of `$2`. */
-const PARENT_LIVES = `(s.purpose is null or exists (
-          select 1 from service_operator_sessions parent
-           where parent.session_id = s.parent_session_id
-             and parent.operator_id = s.operator_id
-             and parent.purpose is null
-             and parent.revoked_at_micros is null
-             and parent.refresh_expires_at_micros > $2))`
+/** Joins the session `s` with its parent where that can be used at the time of `$2`. */
+const LIVE_PARENT = `left join service_operator_sessions parent
+         on parent.session_id = s.parent_session_id
+        and parent.operator_id = s.operator_id
+        and parent.purpose is null
+        and parent.revoked_at_micros is null
+        and parent.refresh_expires_at_micros > $2`
+/** Condition on `LIVE_PARENT`: the session was logged in, or its parent lives. */
+const PARENT_LIVES = '(s.purpose is null or parent.session_id is not null)'
 
 /** Inserts a session with generation 1. */
 export async function insertSession(
@@ -136,6 +138,7 @@ export async function findSessionByAccess(
               where g.operator_id = s.operator_id) as grants
        from service_operator_sessions s
        join service_operators o on o.operator_id = s.operator_id
+       ${LIVE_PARENT}
       where s.access_digest = $1
         and s.access_expires_at_micros > $2
         and s.revoked_at_micros is null
@@ -171,6 +174,7 @@ export async function lockActiveSession(
     `select ${AUTHENTICATED_COLUMNS}
        from service_operator_sessions s
        join service_operators o on o.operator_id = s.operator_id
+       ${LIVE_PARENT}
       where s.session_id = $1
         and s.refresh_expires_at_micros > $2
         and s.revoked_at_micros is null
@@ -212,7 +216,7 @@ export interface Rotation {
  */
 export async function rotateSession(tx: Tx, rotation: Rotation): Promise<Session | null> {
   const rows = await tx.rows(
-    `update service_operator_sessions
+    `update service_operator_sessions s
         set access_digest = $4, refresh_digest = $5, refresh_generation = $2::bigint + 1,
             access_expires_at_micros = least($6, refresh_expires_at_micros),
             last_used_at_micros = greatest($7, last_used_at_micros)
@@ -223,7 +227,7 @@ export async function rotateSession(tx: Tx, rotation: Rotation): Promise<Session
         and refresh_expires_at_micros > $7
         and exists (
           select 1 from service_operators o
-           where o.operator_id = service_operator_sessions.operator_id
+           where o.operator_id = s.operator_id
              and o.disabled_at_micros is null)
      returning ${COLUMNS}`,
     [
@@ -337,7 +341,7 @@ export async function markAllSessionsRevoked(tx: Tx, atMicros: bigint): Promise<
 
 export async function findSession(reader: Reader, sessionId: SessionId): Promise<Session | null> {
   const rows = await reader.rows(
-    `select ${COLUMNS} from service_operator_sessions where session_id = $1`,
+    `select ${COLUMNS} from service_operator_sessions s where s.session_id = $1`,
     [sessionId],
   )
   return rows[0] === undefined ? null : toSession(rows[0])
@@ -355,10 +359,11 @@ export async function listActiveSessions(
   const rows = await reader.rows(
     `select ${COLUMNS}
        from service_operator_sessions s
-      where operator_id = $1 and revoked_at_micros is null and refresh_expires_at_micros > $2
-        and ($3::text is null or session_id < $3)
+       ${LIVE_PARENT}
+      where s.operator_id = $1 and s.revoked_at_micros is null and s.refresh_expires_at_micros > $2
+        and ($3::text is null or s.session_id < $3)
         and ${PARENT_LIVES}
-      order by session_id desc
+      order by s.session_id desc
       limit $4`,
     [operatorId, atMicros, before, limit],
   )

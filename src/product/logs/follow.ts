@@ -36,9 +36,9 @@ export interface FollowOptions {
 const PAGE_RECORDS = 500
 /**
  * Maximum interval between checks of the authorization, even without records, so that a stream ends
- * within 2 s of the end of its session.
+ * within a second of the end of its session.
  */
-export const RECHECK_MILLIS = 1_500
+export const RECHECK_MILLIS = 750
 /**
  * Pause after a page that was not full, so that records gather: each page costs a check of the
  * authorization.

@@ -17,6 +17,7 @@ import {
   secretUpTo,
   U64,
 } from '../fields.ts'
+import { rule } from '../rules.ts'
 import { type Infer, schema } from '../schema.ts'
 import { GrantField, ScopeField } from './access.ts'
 
@@ -68,7 +69,15 @@ export type Login = Infer<typeof Login>
 
 export const DerivationRequest = schema({
   /** At least one; each is held by the calling session at the scope. */
-  capabilities: [[CapabilityField, '[]'], '&', `1 <= unknown[] <= ${CAPABILITIES.length}`],
+  capabilities: [
+    [CapabilityField, '[]'],
+    ':',
+    rule(
+      `1 to ${CAPABILITIES.length} capabilities`,
+      (list: readonly unknown[]) => list.length > 0 && list.length <= CAPABILITIES.length,
+      { minItems: 1, maxItems: CAPABILITIES.length },
+    ),
+  ],
   scope: ScopeField,
   lifetimeSeconds: integer(1, DERIVED_SECONDS_MAX),
   purpose: PurposeField,

@@ -6,24 +6,23 @@
  */
 import { Fault, isFault } from '../../../errors/fault.ts'
 import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
-import { isId, type OperationId } from '../../../value/ids.ts'
+import type { OperationId } from '../../../value/ids.ts'
 import { isName } from '../../../value/names.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
-import { environmentScope, INSTALLATION, type Scope } from '../../../value/scope.ts'
+import type { Scope } from '../../../value/scope.ts'
 import type { InvitationIssued, InvitationOperation } from '../../../wire/identity/access.ts'
 import { readInvitationOperation } from '../../../wire/operations/identity/invitation-operations.ts'
 import { issueInvitation } from '../../../wire/operations/identity/invitations.ts'
 import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
 import { type Explanation, explanation, explanationOf } from '../../explanations.ts'
 import { isLoopback } from '../../origins.ts'
-import { openRemote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { OPERATION_ID, operationIdOf } from '../operations.ts'
-import { scopeText } from './scopes.ts'
+import { SCOPE_OPTIONS, scopeOf, scopeText } from './scopes.ts'
 
 const ATTEMPTS_MAX = 3
 
@@ -42,9 +41,7 @@ export const inviteCommand: CommandSpec = command({
     'operator-name': option('NAME', 'Name of the new operator; for a workload it may be left out'),
     role: requiredOption('ROLE', ROLES.join(', ')),
     scope: option('SCOPE', 'installation, project or environment, as for a workload by default'),
-    'project-id': option('prj_ID', 'Project; by default the one of the linked root'),
-    'environment-id': option('env_ID', 'Environment; by default the one of the linked root'),
-    root: option('DIR', 'The linked root; by default the working directory'),
+    ...SCOPE_OPTIONS,
     'operation-id': OPERATION_ID,
     'code-out': option('FILE', 'Write the code to this new file instead of printing it'),
     workload: option('PROVIDER', 'Invite a job: the ID of the workload provider of the server'),
@@ -61,7 +58,7 @@ export const inviteCommand: CommandSpec = command({
     const operationId = operationIdOf(context, inviteCommand, options['operation-id'])
     const codeOut = options['code-out']
     const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
-    const scope = await scopeOf(context, {
+    const scope = await scopeOf(context, inviteCommand, {
       kind: scopeKindOf(options.scope, workload),
       projectId: options['project-id'],
       environmentId: options['environment-id'],
@@ -124,50 +121,6 @@ function scopeKindOf(kind: string | undefined, workload: Workload | null): strin
   if (kind !== undefined) return kind
   if (workload !== null) return 'environment'
   throw usage('--scope is required.', inviteCommand)
-}
-
-interface ScopeOptions {
-  readonly kind: string
-  readonly projectId: string | undefined
-  readonly environmentId: string | undefined
-  readonly root: string | undefined
-}
-
-/** Takes all identifiers from the options or all from the root; a mix could name another scope. */
-async function scopeOf(
-  context: Context,
-  { kind, projectId, environmentId, root }: ScopeOptions,
-): Promise<Scope> {
-  if (projectId !== undefined && !isId('prj', projectId)) {
-    throw usage('--project-id needs a prj_ identifier.', inviteCommand)
-  }
-  if (environmentId !== undefined && !isId('env', environmentId)) {
-    throw usage('--environment-id needs an env_ identifier.', inviteCommand)
-  }
-  switch (kind) {
-    case 'installation':
-      if (projectId === undefined && environmentId === undefined) return INSTALLATION
-      throw usage('--scope installation takes no identifier.', inviteCommand)
-    case 'project': {
-      if (environmentId !== undefined) {
-        throw usage('--scope project takes no --environment-id.', inviteCommand)
-      }
-      const id = projectId ?? (await openRemote(context, { root })).descriptor.projectId
-      return { kind: 'project', projectId: id, environmentId: null }
-    }
-    case 'environment': {
-      if (projectId !== undefined && environmentId !== undefined) {
-        return environmentScope(projectId, environmentId)
-      }
-      if (projectId !== undefined || environmentId !== undefined) {
-        throw usage('Give --project-id and --environment-id together, or neither.', inviteCommand)
-      }
-      const { descriptor } = await openRemote(context, { root })
-      return environmentScope(descriptor.projectId, descriptor.environmentId)
-    }
-    default:
-      throw usage('--scope must be installation, project or environment.', inviteCommand)
-  }
 }
 
 interface Workload {

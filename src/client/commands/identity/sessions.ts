@@ -10,10 +10,12 @@ import { requestCommand } from '../../request-commands.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
 import { requireId } from '../../usage.ts'
 import { forget } from '../logout.ts'
+import { deriveCommand } from './derive.ts'
 
 export const SESSION_COLUMNS = {
   SESSION: 'sessionId',
   DEVICE: 'deviceName',
+  PURPOSE: 'purpose',
   CREATED: 'createdAtMicros',
   'LAST USED': 'lastUsedAtMicros',
   UNTIL: 'refreshExpiresAtMicros',
@@ -70,4 +72,4 @@ const revoke: CommandSpec = command({
   },
 })
 
-export const sessionCommands: readonly CommandSpec[] = [list, revoke]
+export const sessionCommands: readonly CommandSpec[] = [list, deriveCommand, revoke]

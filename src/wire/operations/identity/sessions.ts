@@ -34,4 +34,5 @@ export const deriveSession = operatorOperation({
   cache: 'no-store, max-age=0',
 })
 
-export const sessionOperations = { listSessions, revokeSession, deriveSession }
+/** `derived` comes before the paths that match any name. */
+export const sessionOperations = { listSessions, deriveSession, revokeSession }
