@@ -78,6 +78,7 @@ test('an empty database gets every version, and a second run changes nothing', a
     { version: 6, name: 'operator-operations', applied_at_micros: String(AT) },
     { version: 7, name: 'audited-credentials', applied_at_micros: String(AT) },
     { version: 8, name: 'retention', applied_at_micros: String(AT) },
+    { version: 9, name: 'derived-sessions', applied_at_micros: String(AT) },
   ])
 })
 

@@ -88,6 +88,8 @@ test('every operation of the tables is searched, and its secrets are recognized'
   )
   expect([...secrets].sort()).toEqual([
     'createCredential .key',
+    'deriveSession .accessToken',
+    'deriveSession .refreshToken',
     'exchangeCode .accessToken',
     'exchangeCode .refreshToken',
     'issueInvitation .code',

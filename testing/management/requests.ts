@@ -33,6 +33,12 @@ export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'GET /v1/auth/oidc/config': null,
   'PUT /v1/auth/managed/operators/:operatorId/grants': { sourceRevision: 1, grants: [] },
   'GET /v1/auth/sessions': null,
+  'POST /v1/auth/sessions/derived': {
+    capabilities: ['logs:read'],
+    scope: ENVIRONMENT,
+    lifetimeSeconds: 60,
+    purpose: 'job',
+  },
   'DELETE /v1/auth/sessions/:sessionId': null,
   'GET /v1/auth/resources': null,
   'POST /v1/access/invitations': { operatorName: 'Grace', role: 'observer', scope: ENVIRONMENT },

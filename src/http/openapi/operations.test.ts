@@ -138,6 +138,18 @@ const STEPS: readonly Step[] = [
   ['readSelf', 200],
   ['listSessions', 200],
   [
+    'deriveSession',
+    201,
+    () => ({
+      body: {
+        capabilities: ['logs:read'],
+        scope: { kind: 'environment', ...inEnvironment() },
+        lifetimeSeconds: 60,
+        purpose: 'mcp',
+      },
+    }),
+  ],
+  [
     'revokeSession',
     204,
     () => ({ params: { sessionId: from('exchangeCode', 'session', 'sessionId') } }),

@@ -1,5 +1,6 @@
 /** The identity commands against the real routes over PostgreSQL, from first code to audit. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { TestClient } from '../../../../testing/client/test-client.ts'
 import { type TestIdentity, testIdentity } from '../../../../testing/identity.ts'
@@ -66,6 +67,56 @@ function logIn(client: TestClient) {
 }
 
 const INVITE = ['invite', '--operator-name', 'ana', '--role', 'developer', '--scope']
+
+const DERIVE = ['sessions', 'derive', '--scope', 'installation', '--capability']
+
+test('a derived session serves another svc, with its capabilities alone, until it is over', async () => {
+  const directory = join(owner.home, 'job')
+  const derive = [...DERIVE, 'operators:manage', '--lifetime', '90s', '--config-home', directory]
+  const ran = await owner.run(...derive, '--json')
+  expect(ran.exit, ran.err).toBe(0)
+  const { session, accessToken, path } = JSON.parse(ran.out)
+  expect([accessToken, path]).toEqual([null, directory])
+  expect(session).toMatchObject({ purpose: 'job', current: true })
+  guest.variables.SERVICE_CONFIG_HOME = directory
+  const self = JSON.parse((await guest.run('whoami', '--json')).out)
+  expect(self.grants).toMatchObject([{ capabilities: ['operators:manage'] }])
+  expect((await guest.run('operators', 'list')).exit).toBe(0)
+  expect((await guest.run(...DERIVE, 'operators:manage')).exit).toBe(3)
+  const listed = await owner.run('sessions')
+  expect(listed.out).toMatch(new RegExp(`${session.sessionId}.* job `))
+  const audit = JSON.parse(
+    (await owner.run('audit', '--operation', 'session.derive', '--json')).out,
+  )
+  expect(audit.items).toMatchObject([{ subject: session.sessionId, purpose: 'job' }])
+  // The session of a login is never replaced, and that of a job is.
+  const own = [...derive.slice(0, -1), owner.variables.SERVICE_CONFIG_HOME!]
+  expect((await owner.run(...own)).exit).toBe(2)
+  expect((await owner.run(...derive)).exit).toBe(0)
+  expect((await owner.run('logout')).exit).toBe(0)
+  const ended = await guest.run('whoami', '--json')
+  expect(JSON.parse(ended.out).error).toMatchObject({ code: 'CLIENT_NOT_LOGGED_IN' })
+})
+
+test('the token of a derived session is printed once or written to a new private file', async () => {
+  const printed = await owner.run(...DERIVE, 'logs:read', '--purpose', 'mcp')
+  expect(printed.out).toMatch(/^rk_at_v1_[\w-]{43}\n/)
+  const file = join(owner.home, 'token')
+  const written = await owner.run(...DERIVE, 'logs:read', '--token-out', file)
+  expect(written.out).not.toContain('rk_at_')
+  expect(readFileSync(file, 'utf8')).toMatch(/^rk_at_v1_[\w-]{43}\n$/)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect((await owner.run(...DERIVE, 'logs:read', '--token-out', file)).exit).not.toBe(0)
+  for (const wrong of [
+    ['sessions', 'derive', '--scope', 'installation'],
+    [...DERIVE, 'logs:rea'],
+    [...DERIVE, 'logs:read', '--purpose', 'person'],
+    [...DERIVE, 'logs:read', '--lifetime', '2h'],
+    [...DERIVE, 'logs:read', '--token-out', 'x', '--config-home', 'y'],
+  ]) {
+    expect((await owner.run(...wrong)).exit, wrong.join(' ')).toBe(2)
+  }
+})
 
 test('an invitation creates an operator with exactly the given grant', async () => {
   const scope = ['project', '--project-id', 'prj_00000000000000000000000001']
