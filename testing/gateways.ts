@@ -163,6 +163,10 @@ export async function openTestGateway(input: GatewayInput): Promise<TestGateway>
   )
   connectEngine(harness, engine)
   harness.engine.administration = engine.administration
+  harness.engine.query = (request) => engine.query(request)
+  harness.engine.mutation = (request) => engine.mutation(request)
+  harness.engine.action = (request) => engine.action(request)
+  harness.engine.replay = (request, callers) => engine.replay(request, callers)
   const [keyUsage, rejections] = [new KeyUsage(log), new RejectionLog(log)]
   const gateway: Gateway = {
     system: clock,

@@ -159,6 +159,11 @@ export class TestEngine implements ReleaseEngine {
   }
   /** Set by tests with a real engine; no other test reads or writes documents. */
   administration = undefined as unknown as ReleaseEngine['administration']
+  /** Set by tests with a real engine; no other test runs Functions. */
+  query = undefined as unknown as ReleaseEngine['query']
+  mutation = undefined as unknown as ReleaseEngine['mutation']
+  action = undefined as unknown as ReleaseEngine['action']
+  replay = undefined as unknown as ReleaseEngine['replay']
   isWarm: ReleaseEngine['isWarm'] = () => true
   warm: ReleaseEngine['warm'] = async () => undefined
   /** The Releases that were last named as served. */

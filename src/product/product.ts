@@ -19,6 +19,7 @@ import { CronsInForce } from './crons/crons-in-force.ts'
 import { DeclaredFields } from './data-admin/declared-fields.ts'
 import { Lifecycle } from './environments/lifecycle.ts'
 import { MountDirectory } from './http-mounts/mount-directory.ts'
+import { OPERATOR_INVOCATIONS_MAX } from './invocations/invocations.ts'
 import { ArtifactCollection } from './releases/artifact-collection.ts'
 import { EngineCollection } from './releases/engine-collection.ts'
 import { ReleaseCache } from './releases/release-cache.ts'
@@ -28,6 +29,10 @@ import { type ServedTargets, Serving } from './serving/serving.ts'
 export type ReleaseEngine = Pick<
   Engine,
   | 'administration'
+  | 'query'
+  | 'mutation'
+  | 'action'
+  | 'replay'
   | 'describe'
   | 'prepare'
   | 'isWarm'
@@ -75,6 +80,8 @@ export interface Product {
    * Limits the disk space of publications: each holds up to 64 MiB from the first byte of its body.
    */
   readonly publications: ConcurrencyLimit
+  /** Limits the Functions that operators run. */
+  readonly invocations: ConcurrencyLimit
   /** Serializes validations, which load code and build indexes. */
   readonly validations: SerialQueue
   /**
@@ -139,6 +146,7 @@ export function openProduct({
     collection: new ArtifactCollection({ log, control, artifacts }),
     engineCollection: new EngineCollection({ log, control, artifacts, engine, validations }),
     publications: new ConcurrencyLimit(PUBLICATIONS_MAX, 'PRODUCT_UNAVAILABLE'),
+    invocations: new ConcurrencyLimit(OPERATOR_INVOCATIONS_MAX, 'BUSY'),
     validations,
     schemaEvidence: new SingleFlight(),
   }

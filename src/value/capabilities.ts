@@ -4,7 +4,7 @@
  * the name of a role.
  */
 
-/** All capabilities, sorted. Roles also grant those that no route needs. */
+/** All capabilities, sorted. */
 export const CAPABILITIES = [
   'backups:manage',
   'channels:promote',
@@ -18,7 +18,7 @@ export const CAPABILITIES = [
   'data:write',
   'environments:manage',
   'environments:read',
-  'functions:invoke', // Needed by no route.
+  'functions:invoke',
   'logs:follow',
   'logs:prune',
   'logs:read',

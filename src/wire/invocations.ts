@@ -89,6 +89,22 @@ export const PlainAnswer = schema({
   metadata: [[QueryMetadata, '|', PlainMutationMetadata], '|', ActionMetadata],
 })
 
+/** A call by an operator. */
+export const InvocationRequest = schema({
+  target: TargetField,
+  function: FunctionNameField,
+  arguments: TaggedObjectField,
+  /** Of a Mutation; the server makes one where it is absent. */
+  'operationId?': idField('opn'),
+})
+
+export const OperatorInvoked = schema({
+  '...': Answer,
+  invocationId: idField('ivc'),
+  metadata: [[QueryMetadata, '|', PlainMutationMetadata], '|', ActionMetadata],
+})
+export type OperatorInvoked = Infer<typeof OperatorInvoked>
+
 /** The response of any call. */
 export const Invoked = schema({
   '...': Answer,

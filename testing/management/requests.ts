@@ -60,6 +60,11 @@ export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`POST ${BASE}/restore`]: { expectedRevision: 1, changedAtMicros: MICROS },
   [`GET ${BASE}/environment-operations/:operationId`]: null,
   [`GET ${BASE}/status`]: null,
+  [`POST ${BASE}/invocations`]: {
+    target: 'channel:production',
+    function: 'notes.list',
+    arguments: { type: 'object', value: [] },
+  },
   [`POST ${BASE}/workspace/publish`]: FRAME,
   [`POST ${BASE}/workspace/check`]: FRAME,
   [`POST ${BASE}/releases/:releaseId`]: { against: 'production' },

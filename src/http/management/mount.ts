@@ -42,7 +42,7 @@ import {
   readRouteBody,
   requireEncodedPath,
 } from './inputs.ts'
-import type { ManagementCore, Reply, Route } from './route.ts'
+import type { ConnectionTimes, ManagementCore, Reply, Route } from './route.ts'
 
 const ACCESS_TOKEN = /^Bearer (rk_at_v1_[A-Za-z0-9_-]{43})$/
 /** Bytes of the Authorization header (contract/management.md, Limits). */
@@ -285,10 +285,20 @@ async function runSteps<A>(
     request,
     requestId,
     authorized,
+    connection: connectionOf(received.binding),
     pace: transfers.pace,
     turns: transfers.turns,
     trace: received.trace,
   })
+}
+
+/** The listener gives each request more than the peer that limits need. */
+function connectionOf(binding: Sender['binding']): ConnectionTimes {
+  const { takeTime, returnTime } = (binding ?? {}) as ConnectionTimes
+  return {
+    ...(takeTime !== undefined && { takeTime: () => takeTime.call(binding) }),
+    ...(returnTime !== undefined && { returnTime: () => returnTime.call(binding) }),
+  }
 }
 
 function checkAccept<A>(request: Request, { mediaTypes }: Route<A>): void {

@@ -57,6 +57,13 @@ type BodyOf<R extends Replies> = {
 
 type HeaderValue<S> = S extends OptionalHeader ? string | null : Infer<S>
 
+/** The idle timeout of the connection of a request; without a listener there is none. */
+export interface ConnectionTimes {
+  /** Suspends the timeout. Call it after the body was read. */
+  readonly takeTime?: () => void
+  readonly returnTime?: () => void
+}
+
 /** Argument of every handler. `actor` is null on a public route. */
 export interface Call<
   A,
@@ -79,6 +86,7 @@ export interface Call<
   readonly trace: Span | null
   /** Enforces the minimum rate of a body that the handler reads itself. */
   readonly pace: TransferPace
+  readonly connection: ConnectionTimes
   /** Turns of the bytes of files between calls. */
   readonly turns: TransferTurns
   /**

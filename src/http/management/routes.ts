@@ -12,6 +12,7 @@ import { configurationRoutes } from './configuration.ts'
 import { cronRoutes } from './crons.ts'
 import { dataRoutes } from './data.ts'
 import { environmentRoutes } from './environments.ts'
+import { invocationRoutes } from './functions/invocations.ts'
 import { type HealthApp, healthRoutes } from './health.ts'
 import { httpMountRoutes } from './http-mounts.ts'
 import { type AuditApp, auditRoutes } from './identity/audit.ts'
@@ -72,6 +73,7 @@ export const routesOfEnvironment: readonly Route<EnvironmentApp>[] = [
   ...(objectRoutes as readonly Route<EnvironmentApp>[]),
   ...(scheduleRoutes as readonly Route<EnvironmentApp>[]),
   ...(catalogRoutes as readonly Route<EnvironmentApp>[]),
+  ...(invocationRoutes as readonly Route<EnvironmentApp>[]),
   ...(dataRoutes as readonly Route<EnvironmentApp>[]),
   ...(instanceRoutes as readonly Route<EnvironmentApp>[]),
   ...(metricsRoutes as readonly Route<EnvironmentApp>[]),

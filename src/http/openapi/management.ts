@@ -77,7 +77,7 @@ function managementOperation(operation: ManagementOperation): Operation {
     ],
     cache,
     errors: [...new Set([...mountErrors(operation), ...operation.errors])],
-    declaredErrors: false,
+    declaredErrors: operation.declaredErrors,
   }
 }
 

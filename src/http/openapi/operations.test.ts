@@ -321,6 +321,14 @@ const STEPS: readonly Step[] = [
   ['runDoctor', 200],
   ['readProcessLiveness', 200],
   ['readAdmission', 200],
+  [
+    'invokeFunction',
+    200,
+    () => {
+      const { body } = call('echo.mutation')
+      return { body: { ...body, operationId: newId('opn') } }
+    },
+  ],
   ['query', 200, () => call('echo.query')],
   ['mutation', 200, () => call('echo.mutation')],
   ['action', 200, () => call('echo.action')],

@@ -10,6 +10,7 @@ import { configurationOperations } from './configuration.ts'
 import { cronOperations } from './crons.ts'
 import { dataOperations } from './data.ts'
 import { environmentOperations } from './environments.ts'
+import { invocationOperations } from './functions/invocations.ts'
 import { healthOperations } from './health.ts'
 import { httpMountOperations } from './http-mounts.ts'
 import { auditOperations } from './identity/audit.ts'
@@ -61,6 +62,7 @@ export const MANAGEMENT_OPERATIONS: readonly ManagementOperation[] = [
   objectOperations,
   scheduleOperations,
   catalogOperations,
+  invocationOperations,
   dataOperations,
   instanceOperations,
   metricsOperations,

@@ -126,6 +126,8 @@ export interface Operation<
   readonly compresses: boolean
   /** Error codes of the handler. The steps before it add theirs. */
   readonly errors: readonly TableCode[]
+  /** True if a failure may have a code that a Function declares. */
+  readonly declaredErrors: boolean
   /** Milliseconds that a client waits for all attempts together; undefined for its default. */
   readonly deadlineMs: number | undefined
   /** Bytes of a response that a client reads at most; undefined for its default. */
@@ -164,6 +166,8 @@ interface Input<
   /** Default: true for a GET, whose responses have no secrets. */
   readonly compresses?: boolean
   readonly errors?: readonly TableCode[]
+  /** Default: false. */
+  readonly declaredErrors?: boolean
   readonly deadlineMs?: number
   readonly responseBytesMax?: number
 }
@@ -272,6 +276,7 @@ function complete<O extends Operation>(
     replies: input.replies,
     compresses: input.compresses ?? method === 'GET',
     errors: input.errors ?? NO_ERRORS,
+    declaredErrors: input.declaredErrors ?? false,
     deadlineMs: input.deadlineMs,
     responseBytesMax: input.responseBytesMax,
   }
