@@ -191,6 +191,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     channels: 'promotion and rollback',
     workspaces: 'publication, the check without a publication, and saves of developers',
     'data-admin': 'documents, as operators read and write them',
+    invocations: 'Functions that operators run',
     'product.ts': 'makes the parts of one Environment',
     'followed-product.ts': 'makes the parts that an application process has',
   },

@@ -4,14 +4,15 @@
  */
 
 import { Fault, isFault } from '../../errors/fault.ts'
-import { isId } from '../../value/ids.ts'
+import { isId, type OperationId } from '../../value/ids.ts'
 import type { FunctionKind } from '../../value/manifest.ts'
 import type { Secret } from '../../value/secret.ts'
 import { shellQuoted } from '../../value/shell/shell-words.ts'
 import type { Json } from '../../value/strict-json.ts'
 import { encodeTagged } from '../../value/tagged.ts'
 import type { Value } from '../../value/values.ts'
-import { Invoked } from '../../wire/invocations.ts'
+import { Invoked, type OperatorInvoked } from '../../wire/invocations.ts'
+import { invokeFunction } from '../../wire/operations/functions/invocations.ts'
 import { readStatus } from '../../wire/operations/status.ts'
 import { argument, type CommandSpec, type Context, command, flag, option } from '../contexts.ts'
 import { explained, explanation, explanationOf } from '../explanations.ts'
@@ -21,6 +22,7 @@ import { usage } from '../usage.ts'
 import { printableJson } from '../visible-text.ts'
 import {
   ARGUMENTS_POSITIONAL,
+  type CallerOptions,
   callerFrom,
   FUNCTION_OPTIONS,
   findFunction,
@@ -43,17 +45,21 @@ export const callCommand: CommandSpec = command({
     'a timestamp is ISO 8601 or a string of microseconds, an ID is a string. Results are printed',
     'the same way. A Mutation gets an operation ID, shown on stderr; the same call with the same',
     'operation ID takes effect once. An Action may take 10 minutes and is never sent again by svc.',
+    'With --operator the Function has no application identity, may be internal, and is audited; the',
+    'operator needs functions:invoke, and for an internal Function data:write.',
   ],
   positionals: [argument('FUNCTION', 'Its name, such as messages.send'), ARGUMENTS_POSITIONAL],
   options: {
     ...FUNCTION_OPTIONS,
     'operation-id': option('opn_ID', 'Operation ID of a Mutation; a new one by default'),
     tagged: flag('Arguments and result are tagged JSON, which keeps every type exact'),
+    operator: flag('Run it as the operator, by the management address and without a key'),
   },
   examples: [
     'svc call messages.list \'{"channel":"channels_..."}\' --dev',
     'svc call messages.send \'{"body":"hi"}\' --url https://app.example.com \\',
     '  --key-env APP_KEY --target channel:production',
+    'svc call counters.repair --operator --target channel:production',
   ],
   async run(context, options, [name = '', given]) {
     const operationId = options['operation-id']
@@ -62,14 +68,12 @@ export const callCommand: CommandSpec = command({
     }
     const json = await readArguments(context, callCommand, given, options['args-file'])
     const remote = await openRemote(context, options)
+    if (options.operator) return callAsOperator(context, remote, { ...options, name, json })
     const { keyFor, ...caller } = callerFrom(context, callCommand, options, remote)
     const target = targetOf(remote, options.target, callCommand)
     const declared = await findFunction(context, remote, target, name)
     const { kind } = declared
-    if (kind !== 'mutation' && operationId !== undefined) {
-      const found = kind === 'query' ? 'a Query' : 'an Action'
-      throw usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
-    }
+    if (kind !== 'mutation' && operationId !== undefined) throw notMutation(kind)
     const key = keyFor(declared)
     const input = { ...caller, key, kind, target, name, operationId, logs: logsOf(remote) }
     const values = toValues(json, options.tagged ? null : (declared.arguments as Json))
@@ -79,6 +83,55 @@ export const callCommand: CommandSpec = command({
     await report(context, invoked, options.tagged)
   },
 })
+
+interface OperatorCall extends Pick<CallerOptions, 'url' | 'key-env' | 'token-env'> {
+  readonly name: string
+  readonly json: Json
+  readonly target: string | undefined
+  readonly 'operation-id': string | undefined
+  readonly tagged: boolean
+}
+
+async function callAsOperator(
+  context: Context,
+  remote: Remote,
+  { name, json, tagged, ...options }: OperatorCall,
+): Promise<void> {
+  const { url, 'key-env': key, 'token-env': token } = options
+  if ([url, key, token].some((given) => given !== undefined)) {
+    throw usage('--operator takes no --url, --key-env and --token-env.', callCommand)
+  }
+  const target = targetOf(remote, options.target, callCommand)
+  const declared = await findFunction(context, remote, target, name, 'any')
+  const { kind } = declared
+  const isMutation = kind === 'mutation'
+  const given = options['operation-id']
+  if (!isMutation && given !== undefined) throw notMutation(kind)
+  const values = toValues(json, tagged ? null : (declared.arguments as Json))
+  const operationId = (given ?? context.environment.system.ids.make('opn')) as OperationId
+  if (isMutation) await context.output.warn(`operation ${operationId}`)
+  const body = {
+    target,
+    function: name,
+    arguments: JSON.parse(encodeTagged(values)) as Json,
+    ...(isMutation && { operationId }),
+  }
+  const request = remote.call(invokeFunction, { body, subjects: { target } }).catch((error) => {
+    if (isFault(error, 'AUTH_POLICY_DENIED')) throw explained(error, { next: NEEDS_IDENTITY })
+    throw withNextStep(error, { kind, logs: logsOf(remote) }, operationId)
+  })
+  const invoked = await context.output.progress(`calling ${name}`, request)
+  await report(context, invoked, tagged)
+}
+
+const NEEDS_IDENTITY =
+  'The Function requires an identity, which an operator has not. Call it with --url, --key-env ' +
+  'and --token-env.'
+
+function notMutation(kind: FunctionKind): Fault {
+  const found = kind === 'query' ? 'a Query' : 'an Action'
+  return usage(`--operation-id is for Mutations; this is ${found}.`, callCommand)
+}
 
 interface Input {
   readonly origin: string
@@ -136,12 +189,19 @@ async function whyUnavailable(remote: Remote, fault: Fault): Promise<Fault> {
 }
 
 /** Adds the next step: a Query changes nothing, and a lost Mutation can be repeated safely. */
-function withNextStep(error: unknown, { kind, logs }: Input, operation: string): unknown {
+function withNextStep(
+  error: unknown,
+  { kind, logs }: Pick<Input, 'kind' | 'logs'>,
+  operation: string,
+): unknown {
   if (isFault(error, 'AUTH_POLICY_DENIED')) return withRule(error, kind, logs)
   if (isFault(error, ...EXPLAINED_IN_LOG)) return withRecord(error, logs)
   const interrupted = isFault(error, 'CLIENT_CHANGE_INTERRUPTED')
   if (kind === 'query' && interrupted) return new Fault('CLIENT_INTERRUPTED', { cause: error })
-  const lost = interrupted || (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
+  const lost =
+    interrupted ||
+    isFault(error, 'CLIENT_RESULT_UNCERTAIN') ||
+    (isFault(error, 'CLIENT_SERVER_UNREACHABLE') && !isUnsent(error))
   if (kind !== 'mutation' || !lost) return error
   const next = `Repeat the call with --operation-id ${operation}: it takes effect only once.`
   const code = interrupted ? 'CLIENT_CHANGE_INTERRUPTED' : 'CLIENT_RESULT_UNCERTAIN'
@@ -172,7 +232,11 @@ function withRule(fault: Fault, kind: FunctionKind, logs: string): Fault {
   return explained(fault, { next })
 }
 
-async function report(context: Context, invoked: Invoked, isTagged: boolean): Promise<void> {
+async function report(
+  context: Context,
+  invoked: Invoked | OperatorInvoked,
+  isTagged: boolean,
+): Promise<void> {
   const { requestId, releaseId, metadata } = invoked
   const result = printedResult(invoked.result as Json, isTagged)
   const document = { version: 1, requestId, releaseId, result, metadata: { ...metadata } }

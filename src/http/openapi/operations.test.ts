@@ -428,7 +428,7 @@ describe('requests that violate the schemas', () => {
       // Rules of the Product raise their own code.
       const rejected = operation.elsewhere
         ? ['REQUEST_INVALID']
-        : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID']
+        : ['PLATFORM_REQUEST_INVALID', 'PRODUCT_INVALID', 'REQUEST_INVALID']
       for (const [defect, bent] of invalidRequests(
         contract,
         operation,

@@ -41,7 +41,7 @@ export const ARGUMENTS_POSITIONAL: PositionalSpec = optionalArgument(
   'A JSON object, or - for stdin',
 )
 
-interface CallerOptions {
+export interface CallerOptions {
   readonly url: string | undefined
   readonly 'key-env': string | undefined
   readonly 'token-env'?: string | undefined
@@ -117,14 +117,25 @@ export async function readArguments(
   )
 }
 
-/** Finds a public Function in the catalog of the target. Throws FUNCTION_NOT_FOUND. */
-export async function findFunction(context: Context, remote: Remote, target: string, name: string) {
+/**
+ * Finds a public Function in the catalog of the target, or one of `any` visibility. Throws
+ * FUNCTION_NOT_FOUND.
+ */
+export async function findFunction(
+  context: Context,
+  remote: Remote,
+  target: string,
+  name: string,
+  visibility: 'public' | 'any' = 'public',
+) {
   const request = remote.call(listFunctions, { query: { target }, subjects: { target } })
   const { functions } = await context.output.progress('reading the catalog', request)
-  const found = functions.find((item) => item.name === name && item.visibility === 'public')
+  const callable = functions.filter((item) => [item.visibility, 'any'].includes(visibility))
+  const found = callable.find((item) => item.name === name)
   if (found !== undefined) return found
-  const names = functions.filter((item) => item.visibility === 'public').map((item) => item.name)
-  const known = names.length === 0 ? 'It has no public Function.' : `It has ${shownNames(names)}.`
+  const names = callable.map((item) => item.name)
+  const none = visibility === 'any' ? 'It has no Function.' : 'It has no public Function.'
+  const known = names.length === 0 ? none : `It has ${shownNames(names)}.`
   throw new Fault('FUNCTION_NOT_FOUND', { detail: known })
 }
 
