@@ -134,6 +134,7 @@ const LINES: readonly (readonly string[])[] = [
   ['auth', 'status'],
   ['whoami'],
   ['sessions', 'list'],
+  ['sessions', 'derive', '--scope', 'installation', '--capability', 'logs:read'],
   ['sessions', 'revoke', newId.make('ops')],
   ['resources'],
   ['invite', '--operator-name', 'ana', '--role', 'observer', '--scope', 'installation'],

@@ -13,7 +13,7 @@ export interface Actor {
   readonly operatorId: OperatorId
   readonly operatorName: string
   readonly sessionId: SessionId
-  /** That of a derived session; null for the session of a login. */
+  /** The purpose of a derived session; null for the session of a login. */
   readonly purpose: SessionPurpose | null
   readonly operator: Operator
   readonly session: Session

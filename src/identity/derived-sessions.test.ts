@@ -240,7 +240,8 @@ describe('the end of a derived session', () => {
       'has expired',
       () =>
         t.sql(
-          'update service_operator_sessions set refresh_expires_at_micros = $2 where session_id = $1',
+          `update service_operator_sessions set refresh_expires_at_micros = $2
+            where session_id = $1`,
           [parent.session.sessionId, String(t.system.nowMicros())],
         ),
     ],

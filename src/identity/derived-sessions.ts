@@ -34,8 +34,8 @@ export interface DerivationInput extends Origin {
 
 /**
  * Opens a session that ends after its lifetime, or with the actor's session. Throws
- * PLATFORM_ACCESS_DENIED for a capability that the actor does not hold at the scope and for an actor
- * with a derived session, PLATFORM_RATE_LIMITED beyond DERIVED_SESSIONS_MAX, and
+ * PLATFORM_ACCESS_DENIED for a capability that the actor does not hold at the scope, and for an
+ * actor with a derived session, PLATFORM_RATE_LIMITED beyond DERIVED_SESSIONS_MAX, and
  * PLATFORM_AUTHENTICATION_FAILED where the actor's session ended meanwhile.
  */
 export async function deriveSession(

@@ -79,8 +79,8 @@ export function capabilitiesOfRole(role: Role): readonly Capability[] {
 }
 
 /**
- * What a derived session is for: the page of an operator, an agent, or a job of a pipeline. Audit
- * records of what the session does name it.
+ * Purposes of derived sessions: the page of an operator, an agent, or a job of a pipeline. Audit
+ * records of what a session does name its purpose.
  */
 export const SESSION_PURPOSES = ['console', 'mcp', 'job'] as const
 export type SessionPurpose = (typeof SESSION_PURPOSES)[number]

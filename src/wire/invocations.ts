@@ -94,7 +94,7 @@ export const InvocationRequest = schema({
   target: TargetField,
   function: FunctionNameField,
   arguments: TaggedObjectField,
-  /** Of a Mutation; the server makes one where it is absent. */
+  /** The operation of a Mutation; the server makes one where it is absent. */
   'operationId?': idField('opn'),
 })
 

@@ -45,8 +45,8 @@ export const callCommand: CommandSpec = command({
     'a timestamp is ISO 8601 or a string of microseconds, an ID is a string. Results are printed',
     'the same way. A Mutation gets an operation ID, shown on stderr; the same call with the same',
     'operation ID takes effect once. An Action may take 10 minutes and is never sent again by svc.',
-    'With --operator the Function has no application identity, may be internal, and is audited; the',
-    'operator needs functions:invoke, and for an internal Function data:write.',
+    'With --operator the Function has no application identity, may be internal, and is audited.',
+    'The operator needs functions:invoke, and for an internal Function data:write.',
   ],
   positionals: [argument('FUNCTION', 'Its name, such as messages.send'), ARGUMENTS_POSITIONAL],
   options: {

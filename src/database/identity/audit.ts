@@ -35,7 +35,7 @@ export interface AuditRecord {
   readonly operationId: OperationId | null
   /** The application credential whose development key made the change; null for any other. */
   readonly credentialId: CredentialId | null
-  /** That of the derived session which made the change, or which it opened; null for others. */
+  /** Purpose of the derived session that made the change, or was opened; null for others. */
   readonly purpose: SessionPurpose | null
 }
 

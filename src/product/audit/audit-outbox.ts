@@ -37,7 +37,7 @@ export interface ProductAudit {
   readonly sessionId: SessionId | null
   /** Null for a change without an Operation ID. */
   readonly operationId: OperationId | null
-  /** That of the derived session which made the change; null for all other changes. */
+  /** Purpose of the derived session that made the change; null for all other changes. */
   readonly purpose: SessionPurpose | null
 }
 

@@ -76,7 +76,7 @@ async function audits() {
 }
 
 describe('a Function that an operator runs', () => {
-  test('a Query, a Mutation and an Action run without an identity, whatever keys they are for', async () => {
+  test('a Function of each kind runs without an identity, whatever keys it is for', async () => {
     for (const [name, kind] of [
       ['notes.list', 'query'],
       ['notes.maybe', 'query'],
@@ -136,7 +136,7 @@ describe('a Function that an operator runs', () => {
     expect(runs).toEqual(['notes.hidden'])
   })
 
-  test('unknown targets and Functions, invalid arguments and operation IDs are rejected', async () => {
+  test('what does not exist, and arguments and IDs that do not fit, are rejected', async () => {
     const operationId = gateway.harness.system.ids.make('opn')
     const cases: readonly [string, Partial<InvocationInput>, string][] = [
       ['notes.list', { target: 'channel:none' }, 'TARGET_NOT_FOUND'],

@@ -44,7 +44,7 @@ export const AuditRecord = schema({
   operationId: [idField('opn'), '|', 'null'],
   /** The application credential whose development key made the change; null for any other. */
   credentialId: [idField('crd'), '|', 'null'],
-  /** That of the derived session which made the change, or which it opened. */
+  /** Purpose of the derived session that made the change, or was opened. */
   'purpose?': PurposeField,
 })
 

@@ -68,7 +68,7 @@ export const Login = schema({
 export type Login = Infer<typeof Login>
 
 export const DerivationRequest = schema({
-  /** At least one; each is held by the calling session at the scope. */
+  /** The calling session holds each one at the scope. */
   capabilities: [
     [CapabilityField, '[]'],
     ':',

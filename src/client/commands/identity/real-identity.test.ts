@@ -70,7 +70,7 @@ const INVITE = ['invite', '--operator-name', 'ana', '--role', 'developer', '--sc
 
 const DERIVE = ['sessions', 'derive', '--scope', 'installation', '--capability']
 
-test('a derived session serves another svc, with its capabilities alone, until it is over', async () => {
+test('a derived session serves another svc with its capabilities until it is over', async () => {
   const directory = join(owner.home, 'job')
   const derive = [...DERIVE, 'operators:manage', '--lifetime', '90s', '--config-home', directory]
   const ran = await owner.run(...derive, '--json')
@@ -98,7 +98,7 @@ test('a derived session serves another svc, with its capabilities alone, until i
   expect(JSON.parse(ended.out).error).toMatchObject({ code: 'CLIENT_NOT_LOGGED_IN' })
 })
 
-test('the token of a derived session is printed once or written to a new private file', async () => {
+test('the token of a derived session is printed once or written to a private file', async () => {
   const printed = await owner.run(...DERIVE, 'logs:read', '--purpose', 'mcp')
   expect(printed.out).toMatch(/^rk_at_v1_[\w-]{43}\n/)
   const file = join(owner.home, 'token')

@@ -6,7 +6,7 @@ import { Timestamp } from '../../../value/values.ts'
 const SPAN = /^([1-9][0-9]{0,5})([smhd])$/
 const UNIT_MICROS = { s: 1_000_000n, m: 60_000_000n, h: 3_600_000_000n, d: 86_400_000_000n }
 
-/** Returns the microseconds of a span such as `10m`; null for a text that is none. */
+/** Returns the microseconds of a span such as `10m`; null for a text of another form. */
 export function parseSpan(text: string): bigint | null {
   const span = SPAN.exec(text)
   return span === null ? null : BigInt(span[1]!) * UNIT_MICROS[span[2] as keyof typeof UNIT_MICROS]
