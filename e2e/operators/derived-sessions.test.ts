@@ -28,7 +28,7 @@ async function attempt(args: readonly string[], environment = {}): Promise<[numb
   return [status, JSON.parse(stdout)]
 }
 
-test('a job runs Functions as the operator, and everything that it does names its purpose', async () => {
+test('a job runs Functions as the operator, and each record of it names its purpose', async () => {
   const { session, accessToken } = await derive('functions:invoke', 'releases:read')
   expect([session.purpose, accessToken]).toEqual(['job', null])
   const create = argv`call channels.create {"name":"general","author":"job"} --operator`
@@ -41,7 +41,7 @@ test('a job runs Functions as the operator, and everything that it does names it
   const listed = await app.svc(argv`call channels.list --operator ${target}`, job())
   expect(JSON.stringify(listed.result)).toContain('general')
   const [status, denied] = await attempt(argv`config list ${remote()}`, job())
-  expect([status, denied.error.code]).toEqual([4, 'PLATFORM_ACCESS_DENIED'])
+  expect([status, denied.error.code]).toEqual([3, 'PLATFORM_ACCESS_DENIED'])
   await expect
     .poll(async () => {
       const { items } = await app.svc(argv`audit --operation product.function.invoke`)

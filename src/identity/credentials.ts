@@ -58,8 +58,8 @@ export class Credentials {
 
   /**
    * Issues a token of 16 random bytes and their MAC, which exposes forgeries without a look-up. A
-   * derived session has tokens with a MAC of their own: a server of a version without such sessions,
-   * on the same database, would accept it for all rights of the operator.
+   * derived session has tokens with a MAC of their own: a server of a version without such
+   * sessions, on the same database, would accept it for all rights of the operator.
    */
   issueAccessToken(kind: AccessKind = 'access-token'): IssuedSecret {
     const bytes = new Uint8Array(ACCESS_ENTROPY_BYTES + MAC_BYTES)
