@@ -230,8 +230,8 @@ export interface DocumentStore {
   /**
    * Reads the newest version at the snapshot, or the tombstone, of each document that was written
    * after `above`, those that were stored last first. The cost is that of what was stored since. A
-   * document may come more than once. Returns null where the store does not know its changes that
-   * far back.
+   * document may come more than once. Returns null if the store does not know its changes that far
+   * back.
    */
   changedVersions(request: ChangesRequest): MaybePromise<ChangesPage | null>
 

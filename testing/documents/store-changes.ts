@@ -116,6 +116,7 @@ function lacking(stored: readonly TransactionWrite[], { above, snapshot }: Range
 
 export function changeTests(context: StoreContext): void {
   contentTests(context)
+  pageTests(context)
   orderTests(context)
   retentionTests(context)
 }
@@ -168,7 +169,9 @@ function contentTests(context: StoreContext): void {
       }
     }
   })
+}
 
+function pageTests(context: StoreContext): void {
   test('a page of changes ends where its texts reach the limit', async () => {
     const { store } = context
     const writes = [1, 2, 3, 4].map((number) => {
@@ -290,6 +293,17 @@ function orderTests(context: StoreContext): void {
   })
 }
 
+/** The numbers of documents and their bodies, one for each commit; null deletes. */
+const BODIES: readonly (readonly [number, string | null])[] = [
+  [1, 'a'],
+  [2, 'b'],
+  [3, 'c'],
+  [1, null],
+  [2, 'd'],
+  [4, 'e'],
+  [3, null],
+]
+
 function retentionTests(context: StoreContext): void {
   const note = (number: number, body: string | null) =>
     context.model.write([], { table: 'notes', number }, body === null ? null : fieldsOf({ body }))
@@ -297,16 +311,7 @@ function retentionTests(context: StoreContext): void {
   /** Commits, a step apart, the last of which deletes a document. */
   async function written() {
     const { store, model } = context
-    const bodies: [number, string | null][] = [
-      [1, 'a'],
-      [2, 'b'],
-      [3, 'c'],
-      [1, null],
-      [2, 'd'],
-      [4, 'e'],
-      [3, null],
-    ]
-    for (const [number, body] of bodies) {
+    for (const [number, body] of BODIES) {
       await model.commit(store, [note(number, body)], BigInt(model.sequence) * STEP_MICROS)
     }
   }

@@ -85,7 +85,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a catch-up of documents in %s'
     return pages
   }
 
-  test('ten commits take as many pages in a store of 20,000 documents as in one of 20', async () => {
+  test('ten commits take as many pages among 20,000 documents as among 20', async () => {
     const small = await pagesOfTen(20)
     expect(await pagesOfTen(20_000)).toBe(small)
     expect(small).toBeLessThanOrEqual(4)

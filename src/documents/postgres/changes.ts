@@ -62,7 +62,7 @@ export const NEW_OPERATIONS = `
    order by batch desc, at desc`
 
 /**
- * Whether the batches after the sequence are all there, and whether retention has looked at
+ * Finds whether the batches after the sequence are all there, and whether retention has looked at
  * documents of none of them.
  */
 export const KNOWN = `

@@ -71,7 +71,7 @@ export class ScannedRows {
     return this.#tables.of(tableOfBytes(stored)).idAtEnd(stored)
   }
 
-  /** Returns null where no version was found. */
+  /** Returns null if no version was found. */
   versionOf(row: RawRow): DocumentVersion | null {
     const sequence = nullableNumber(row, 'sequence')
     if (sequence === null) return null

@@ -42,8 +42,8 @@ interface RetentionRow {
 const END = Number.MAX_SAFE_INTEGER
 
 /**
- * The rows of documents ascend with their sequences, but for those of a loader, which are all
- * before the sequences that are asked for. The rows of operations are in the order of the commits.
+ * The rows of documents ascend with their sequences, except those of a loader, none of which is
+ * after the sequence of a request. The rows of operations are in the order of the commits.
  */
 export class Changes {
   readonly #rows: VersionRows
