@@ -29,6 +29,19 @@ export const WITHOUT_NATIVE_MODULES = {
   'process.env.WS_NO_UTF_8_VALIDATE': '"1"',
 }
 
+/**
+ * Leaves out the validator of the Model Context Protocol, and ajv with it. Only a server that asks
+ * the user of an editor for input needs it; ajv makes code from schemas.
+ */
+export const withoutSchemaValidator: Plugin = {
+  name: 'without-schema-validator',
+  setup({ onLoad }) {
+    const filter = /@modelcontextprotocol\/sdk\/dist\/esm\/validation\/ajv-provider\.js$/
+    const contents = 'export class AjvJsonSchemaValidator {}'
+    onLoad({ filter }, () => ({ contents, loader: 'js' }))
+  },
+}
+
 /** Optional dependencies of pg, which works without them. */
 const OPTIONAL = ['pg-native', 'pg-cloudflare']
 
@@ -43,7 +56,7 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     absWorkingDir: ROOT,
     entryPoints: ['src/main.ts'],
     outfile,
-    plugins,
+    plugins: [...plugins, withoutSchemaValidator],
     bundle: true,
     format: 'esm',
     platform: 'node',

@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
-import { ROOT, WITHOUT_NATIVE_MODULES } from './bundle.ts'
+import { ROOT, WITHOUT_NATIVE_MODULES, withoutSchemaValidator } from './bundle.ts'
 import { commitDefine } from './commit.ts'
 import { packageLicences } from './third-party-licences.ts'
 
@@ -55,6 +55,7 @@ export async function packClient(): Promise<void> {
     absWorkingDir: ROOT,
     stdin: ENTRY,
     outfile: join(WORK, 'svc.mjs'),
+    plugins: [withoutSchemaValidator],
     bundle: true,
     format: 'esm',
     platform: 'node',

@@ -18,6 +18,7 @@ const TYPES = 'src/sdk/svc.d.ts'
 const GLOBALS = 'src/sdk/globals.d.ts'
 const TEST_KIT = 'src/test-kit/test-kit.ts'
 const TEST_KIT_TYPES = 'src/test-kit/testing.d.ts'
+const AGENTS = 'src/sdk/agents.md'
 const TEMPLATES = 'src/sdk/templates'
 const MODULE = 'src/sdk/embedded.generated.ts'
 
@@ -35,6 +36,8 @@ export async function renderSdk(root: string): Promise<string> {
     '/** Generated from src/sdk and src/test-kit by build/embed-sdk.ts. Do not edit. */\n',
     '/** The modules "svc" and "svc/test", their declarations, and the globals of Functions. */',
     `export const SDK_TEXTS = ${json(sdk)}\n`,
+    '/** AGENTS.md of a new Workspace: how its Functions are written. */',
+    `export const AGENTS_TEXT = ${JSON.stringify(read(AGENTS))}\n`,
     '/** Files of each template, by path, without those that all Workspaces share. */',
     'export const TEMPLATES: Readonly<Record<string, Readonly<Record<string, string>>>> =',
     `  ${json(await templates(root, sdk))}\n`,

@@ -130,6 +130,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['react'], folders: ['src/app-client/react', 'src/sdk/templates'] },
   { libraries: ['react-dom', 'vite'], folders: ['src/sdk/templates'] },
   { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },
+  { libraries: ['@modelcontextprotocol/sdk'], folders: ['src/client/mcp', 'testing'] },
   { libraries: ['@jridgewell/trace-mapping'], folders: ['dev', 'src/engine/runners'] },
   { libraries: ['typescript-api'], folders: ['dev', 'build', 'testing'] },
   { libraries: ['croner'], folders: ['src/engine/scheduling/crons'] },

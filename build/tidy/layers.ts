@@ -222,6 +222,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     oidc:
       'a login in the browser: the address that the provider redirects to, and the exchange ' +
       'of its code',
+    mcp:
+      'the door of agents: tools from the table of operations, resources, permissions, and the ' +
+      'derived session',
     'request-commands.ts':
       'the declaration of a command that sends one request and prints its response',
     commands: 'one file for each command or noun; a noun with several files has a folder',

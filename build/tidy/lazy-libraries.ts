@@ -7,7 +7,7 @@ const PROGRAMS = ['src/client/main.ts', 'src/server/modes.ts']
 const SERVER = 'src/server/composition.ts'
 /** Modules that may not load the slow libraries, not even on demand. */
 const OFFLINE = ['src/client/commands/docs.ts']
-const SLOW = /^arktype(\/|$)/
+const SLOW = /^(arktype|@modelcontextprotocol\/sdk)(\/|$)/
 const OPTIONAL = /^@opentelemetry\//
 
 export function lazyFindings(files: readonly SourceFile[]): Finding[] {

@@ -2,6 +2,7 @@
  * The environment that a command runs in: variables, terminal, network, signals. Tests replace all
  * of it.
  */
+import type { Readable, Writable } from 'node:stream'
 import type { System } from '../system/system.ts'
 
 /** Returns what Git prints; null if it fails, such as outside of a repository. */
@@ -24,6 +25,11 @@ export interface InputStream {
   readLine(options: { readonly echo: boolean }): Promise<string | null>
 }
 
+export interface Pipes {
+  readonly input: Readable
+  readonly output: Writable
+}
+
 export interface ClientEnvironment {
   readonly system: System
   readonly platform: string
@@ -32,6 +38,8 @@ export interface ClientEnvironment {
   readonly stdin: InputStream
   readonly stdout: OutputStream
   readonly stderr: OutputStream
+  /** Returns stdin and stdout, for a command whose protocol has both. */
+  pipes(): Pipes
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>
   variable(name: string): string | undefined
   readonly git: Git

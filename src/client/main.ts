@@ -41,6 +41,7 @@ import { linkCommand } from './commands/link.ts'
 import { loginCommand } from './commands/login.ts'
 import { logoutCommand } from './commands/logout.ts'
 import { logCommands } from './commands/logs/logs.ts'
+import { mcpCommands } from './commands/mcp/mcp.ts'
 import { metricsCommand } from './commands/metrics/metrics.ts'
 import { migrationCommands } from './commands/migrations/migrations.ts'
 import { promoteCommand } from './commands/promote.ts'
@@ -110,6 +111,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   watchCommand,
   openapiCommand,
   backupVerifyCommand,
+  ...mcpCommands,
   docsCommand,
   versionCommand,
 ]

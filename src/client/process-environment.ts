@@ -22,6 +22,7 @@ export function processEnvironment(): ClientEnvironment {
     stdout: outputStream(process.stdout, { forgives: isReaderGone }),
     // A failure to write to stderr can only be reported on stderr.
     stderr: outputStream(process.stderr, { forgives: () => true }),
+    pipes: () => ({ input: process.stdin, output: process.stdout }),
     fetch: createFetch(variable),
     variable,
     git: runGit,

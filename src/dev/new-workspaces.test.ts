@@ -23,6 +23,8 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 const CLIENT_FILES = Object.keys(APP_CLIENT_FILES).map((path) => `web/_generated/${path}`)
 const FILES = [
   '.gitignore',
+  '.mcp.json',
+  'AGENTS.md',
   '_generated/README.md',
   '_generated/api.js',
   '_generated/api.ts',
@@ -60,6 +62,24 @@ test('a Workspace is written with its directories', () => {
   const read = (path: string) => readFileSync(join(directory, path), 'utf8')
   expect(read('web/_generated/api.ts')).toBe(read('_generated/api.ts'))
   expect(read('web/_generated/.gitignore')).toBe('dev.json\n')
+})
+
+test('editors find the server of agents, with a relative path to the root', () => {
+  const directory = join(root, 'app')
+  writeWorkspace(directory, { name: 'Chat', rootDirectory: join(root, 'app root') })
+  expect(JSON.parse(readFileSync(join(directory, '.mcp.json'), 'utf8'))).toEqual({
+    mcpServers: { svc: { command: 'svc', args: ['mcp', '--root', '../app root'] } },
+  })
+})
+
+test('files for agents that exist already stay as they are', () => {
+  writeFileSync(join(root, 'AGENTS.md'), 'mine')
+  symlinkSync(join(root, 'elsewhere'), join(root, '.mcp.json'))
+  const written = writeWorkspace(root, { name: 'Chat' })
+  expect(written).toContain('schema.ts')
+  expect(written).not.toContain('AGENTS.md')
+  expect(readFileSync(join(root, 'AGENTS.md'), 'utf8')).toBe('mine')
+  expect(existsSync(join(root, 'elsewhere'))).toBe(false)
 })
 
 test('existing files are all named, and nothing is written', () => {

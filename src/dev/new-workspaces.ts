@@ -1,15 +1,28 @@
 /** Writes a new Workspace from a template: all of its files, or none. */
-import { closeSync, existsSync, mkdirSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { assert } from '../errors/assert.ts'
 import { Fault } from '../errors/fault.ts'
-import { SDK_TEXTS, TEMPLATES } from '../sdk/embedded.generated.ts'
+import { AGENTS_TEXT, SDK_TEXTS, TEMPLATES } from '../sdk/embedded.generated.ts'
 import { clientFiles } from './clients/client-files.ts'
 import { sharedFiles } from './codegen/codegen.ts'
 import { linkPackage } from './testing/package-link.ts'
 
 export const DEFAULT_TEMPLATE = 'chat'
 const README = 'README.md'
+/** Instructions for coding agents, under the name that most of them read. */
+const AGENTS_FILE = 'AGENTS.md'
+/** Names the server that editors start for their agents. */
+const EDITOR_FILE = '.mcp.json'
 /** Path of the references for Functions, which are equal to those for an application. */
 const REFERENCES_FILE = '_generated/api.ts'
 
@@ -17,6 +30,8 @@ export interface NewWorkspace {
   /** Title of the README of the Workspace. */
   readonly name: string
   readonly template?: string
+  /** Absolute path of the root, which editors then name when they start `svc mcp`. */
+  readonly rootDirectory?: string
 }
 
 /** Replaces the title of a README and escapes the characters that Markdown interprets. */
@@ -28,13 +43,14 @@ function withTitle(text: string, name: string): string {
 /**
  * Writes the files and links `_generated` as the package `svc`. Returns the created paths, relative
  * to `directory`. Throws CLIENT_FILE_FAILED, and changes nothing, if a file exists already or
- * cannot be written.
+ * cannot be written. Files for agents that exist already stay as they are.
  */
 export function writeWorkspace(
   directory: string,
-  { name, template = DEFAULT_TEMPLATE }: NewWorkspace,
+  { name, template = DEFAULT_TEMPLATE, rootDirectory }: NewWorkspace,
 ): readonly string[] {
-  const files = filesOf(template)
+  const agentFiles = agentFilesOf(directory, rootDirectory)
+  const files: Readonly<Record<string, string>> = { ...filesOf(template), ...agentFiles }
   const paths = Object.keys(files)
   const taken = paths.filter((path) => existsSync(join(directory, path)))
   if (taken.length > 0) {
@@ -55,6 +71,25 @@ export function writeWorkspace(
   }
   linkPackage(directory)
   return paths
+}
+
+/** Returns the files for agents that the directory does not have, by path. */
+function agentFilesOf(
+  directory: string,
+  rootDirectory: string | undefined,
+): Readonly<Record<string, string>> {
+  const files = { [AGENTS_FILE]: AGENTS_TEXT, [EDITOR_FILE]: editorFile(directory, rootDirectory) }
+  const isFree = (path: string) =>
+    lstatSync(join(directory, path), { throwIfNoEntry: false }) === undefined
+  return Object.fromEntries(Object.entries(files).filter(([path]) => isFree(path)))
+}
+
+/** Names the root by a relative path, so that a clone elsewhere works too. */
+function editorFile(directory: string, rootDirectory: string | undefined): string {
+  const path = rootDirectory === undefined ? '' : relative(directory, rootDirectory)
+  const root = isAbsolute(path) ? path : path.split(sep).join('/')
+  const args = root === '' ? ['mcp'] : ['mcp', '--root', root]
+  return `${JSON.stringify({ mcpServers: { svc: { command: 'svc', args } } }, null, 2)}\n`
 }
 
 /** Returns the files of a template by path, with everything that a build would generate. */

@@ -575,6 +575,11 @@ export const CODES = {
     message: 'A local file could not be read or written.',
     next: 'Check the path, its permissions and the free space of its disk.',
   },
+  CLIENT_TOOL_UNAVAILABLE: {
+    kind: 'forbidden',
+    message: 'The session of the agent has no such tool.',
+    next: 'Use a tool that is listed, or ask the person whom you work for.',
+  },
   CLIENT_PACKAGE_INVALID: {
     kind: 'invalid',
     message: 'The package cannot be published.',

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import type { WorkspaceTools } from '../../src/client/development/workspace-tools.ts'
 import type { ClientEnvironment } from '../../src/client/environment.ts'
 import { runClient } from '../../src/client/main.ts'
@@ -32,6 +33,8 @@ export class TestClient implements Disposable {
   /** Lines that a user types; null if there is no terminal. */
   typed: string[] | null = null
   stdin = ''
+  /** Stdin and stdout of a command with a protocol. */
+  readonly pipes = { input: new PassThrough(), output: new PassThrough() }
   /** The tools that the test's commands use. */
   tools: Partial<WorkspaceTools> | null = null
   fetch: ClientEnvironment['fetch'] = createFetch((name) => this.variables[name])
@@ -70,9 +73,21 @@ export class TestClient implements Disposable {
 
   async run(...argv: string[]): Promise<Ran> {
     const [out, err]: [string[], string[]] = [[], []]
+    const environment = this.environment({}, out, err)
+    const { tools } = this
+    const exit = await runClient(argv, environment, tools && (async () => tools as WorkspaceTools))
+    return { exit, out: out.join(''), err: err.join('') }
+  }
+
+  /** Returns what a command runs in, with these parts in place of its own. */
+  environment(
+    parts: Partial<ClientEnvironment>,
+    out: string[] = [],
+    err: string[] = [],
+  ): ClientEnvironment {
     const isTTY = this.typed !== null
     const system = realSystem()
-    const environment: ClientEnvironment = {
+    return {
       system: { ...system, monotonicMillis: () => system.monotonicMillis() + this.pausedMillis },
       platform: process.platform,
       homeDirectory: this.home,
@@ -99,6 +114,7 @@ export class TestClient implements Disposable {
           this.onError(text)
         },
       },
+      pipes: () => this.pipes,
       fetch: (url, init) => this.fetch(url, init),
       variable: (name) => this.variables[name],
       git: (directory, parameters) => this.git(directory, parameters),
@@ -111,10 +127,8 @@ export class TestClient implements Disposable {
         this.interrupt = listener
         return () => {}
       },
+      ...parts,
     }
-    const { tools } = this
-    const exit = await runClient(argv, environment, tools && (async () => tools as WorkspaceTools))
-    return { exit, out: out.join(''), err: err.join('') }
   }
 
   login(server: FakeServer): Promise<Ran> {

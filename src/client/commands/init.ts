@@ -32,7 +32,8 @@ export const initCommand: CommandSpec = command({
   summary: 'Create a Product root and a first Workspace',
   details: [
     'Writes service.json and keyring.json (0600) to --root, which must not be a root yet, and the',
-    'first files of a Workspace if --workspace has none. Existing files are not overwritten.',
+    'first files of a Workspace if --workspace has none, among them AGENTS.md and .mcp.json for',
+    'coding agents (`svc docs agents`). Existing files are not overwritten.',
     'Keep keyring.json secret, and include it in every backup.',
   ],
   options: {
@@ -78,7 +79,8 @@ export async function createRoot(
   const takeBack = await prepareRoot(context, root)
   let written: readonly string[]
   try {
-    written = await writeWorkspace(context, workspace, { name: descriptor.name, template })
+    const content = { name: descriptor.name, template, rootDirectory: root }
+    written = await writeWorkspace(context, workspace, content)
   } catch (error) {
     takeBack()
     throw error
@@ -136,7 +138,11 @@ function portablePath(root: string, workspace: string): string {
 async function writeWorkspace(
   context: Context,
   workspaceDirectory: string,
-  content: { readonly name: string; readonly template: TemplateName },
+  content: {
+    readonly name: string
+    readonly template: TemplateName
+    readonly rootDirectory: string
+  },
 ): Promise<readonly string[]> {
   if (existsSync(join(workspaceDirectory, WORKSPACE_ENTRY))) return []
   const tools = await requireTools(context, 'Writing a Workspace')

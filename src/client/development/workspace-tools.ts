@@ -176,6 +176,8 @@ export interface WorkspaceTools {
     readonly workspaceDirectory: string
     readonly name: string
     readonly template: TemplateName
+    /** Absolute path of the root, which the file for editors names. */
+    readonly rootDirectory: string
   }): Promise<readonly string[]>
   /** Runs `onChange` now and after each change of the files, until `signal` fires. */
   watch(request: WatchRequest): Promise<void>

@@ -21,6 +21,7 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     stdin: { isTTY: false, readAll: unused, readLine: unused },
     stdout: { isTTY: false, write: unused },
     stderr: { isTTY: false, write: unused },
+    pipes: unused,
     fetch: unused,
     variable: (name) => variables[name],
     git: unused,

@@ -139,7 +139,8 @@ export class ProfileStore {
   }
 }
 
-function credentialsDirectory(environment: ClientEnvironment): string {
+/** Returns the directory of the user's files of `svc`. Throws CLIENT_USAGE if none is known. */
+export function credentialsDirectory(environment: ClientEnvironment): string {
   const configured = environment.variable('SERVICE_CONFIG_HOME')
   if (configured !== undefined && configured !== '') {
     if (isAbsolute(configured)) return configured

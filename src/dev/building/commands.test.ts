@@ -21,7 +21,12 @@ let workspaceDirectory = ''
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'svc-commands-'))
   workspaceDirectory = join(root, 'chat')
-  await tools.writeWorkspace({ workspaceDirectory, name: 'Chat', template: 'chat' })
+  await tools.writeWorkspace({
+    workspaceDirectory,
+    name: 'Chat',
+    template: 'chat',
+    rootDirectory: join(workspaceDirectory, '..'),
+  })
 })
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
