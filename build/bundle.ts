@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { commitDefine } from './commit.ts'
+import { bundleConsole } from './embed-console.ts'
 import {
   joinLicences,
   packageLicences,
@@ -79,7 +80,9 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     metafile: true,
     logLevel: 'warning',
   })
-  const texts = [runtimeLicences(), readLicence(COMPILER), packageLicences(result.metafile)]
+  // The page of the console is a text in the bundle, which therefore names none of its packages.
+  const page = packageLicences((await bundleConsole(ROOT)).metafile)
+  const texts = [runtimeLicences(), readLicence(COMPILER), packageLicences(result.metafile), page]
   writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), joinLicences(texts))
 }
 

@@ -10,7 +10,8 @@ import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 import { ROOT, WITHOUT_NATIVE_MODULES, withoutSchemaValidator } from './bundle.ts'
 import { commitDefine } from './commit.ts'
-import { packageLicences } from './third-party-licences.ts'
+import { bundleConsole } from './embed-console.ts'
+import { joinLicences, packageLicences } from './third-party-licences.ts'
 
 const OUT = join(ROOT, 'dist/svc-client')
 const WORK = join(OUT, 'work')
@@ -82,7 +83,9 @@ export async function packClient(): Promise<void> {
   assert(file !== undefined, 'ncc wrote no index')
   const text = readFileSync(join(WORK, 'out', file), 'utf8')
   // The file is downloaded alone, so it contains the licences.
-  const notices = packageLicences(result.metafile).replaceAll('*/', '* /')
+  const page = await bundleConsole(ROOT)
+  const licences = [result.metafile, page.metafile].map(packageLicences)
+  const notices = joinLicences(licences).replaceAll('*/', '* /')
   const program = `#!/usr/bin/env node\n${text}\n/*!\n${notices}*/\n`
   writeFileSync(CLIENT, program, { mode: 0o755 })
   rmSync(WORK, { recursive: true })

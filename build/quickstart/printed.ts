@@ -80,6 +80,10 @@ function commands(shown: Shown): { title: string; command: string }[] {
       command: operatorCommand(shown, ['release', '--against', 'production', '--dry-run']),
     },
     {
+      title: 'Look at all of it in the browser (Ctrl-C ends the page):',
+      command: operatorCommand(shown, ['console']),
+    },
+    {
       title: 'Check the machine, the databases and the files, and see what to repair:',
       command: operatorCommand(shown, ['doctor']),
     },

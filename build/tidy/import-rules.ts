@@ -91,6 +91,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'the `svc` commands; Node only, no Bun API',
     imports: ['docs', 'app-client', 'wire', ...BASE],
   },
+  console: {
+    owns: 'the page of `svc console`; browsers only, embedded as text',
+    imports: ['client', 'wire', 'errors', 'value'],
+  },
   sdk: {
     owns: 'what a Workspace imports as `svc`, its types and templates; embedded as text',
     imports: ['value'],
@@ -127,6 +131,8 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['hono'], folders: ['http', 'server', 'bench'] },
   { libraries: ['cac', 'picocolors'], folders: ['client'] },
   { libraries: ['ws'], folders: ['client', 'app-client'] },
+  { libraries: ['preact', '@preact/signals', 'uplot'], folders: ['console'] },
+  { libraries: ['axe-core'], folders: ['testing'] },
   { libraries: ['react'], folders: ['src/app-client/react', 'src/sdk/templates'] },
   { libraries: ['react-dom', 'vite'], folders: ['src/sdk/templates'] },
   { libraries: ['oauth4webapi'], folders: ['src/client/oidc'] },

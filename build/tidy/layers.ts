@@ -225,6 +225,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     mcp:
       'the door of agents: tools from the table of operations, resources, permissions, and the ' +
       'derived session',
+    console:
+      'the loopback server of `svc console`: its checks, its derived sessions, and the ' +
+      'operations that its page may use',
     'request-commands.ts':
       'the declaration of a command that sends one request and prints its response',
     commands: 'one file for each command or noun; a noun with several files has a folder',

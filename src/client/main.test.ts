@@ -234,6 +234,7 @@ const LINES: readonly (readonly string[])[] = [
   ['backup', 'verify', 'missing', '--identity', 'missing'],
   ['dev', '--root', 'root', '--port', 'none'],
   ['dev', 'hook', 'stripe', '--file', 'missing'],
+  ['console', ...REMOTE],
   ['freeze', 'chat', '--url', 'https://app.test'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],

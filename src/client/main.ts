@@ -12,6 +12,7 @@ import { callCommand } from './commands/call.ts'
 import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { configCommands } from './commands/config.ts'
+import { consoleCommand } from './commands/console/console.ts'
 import { credentialCommands } from './commands/credentials.ts'
 import { dataCommands } from './commands/data/documents.ts'
 import { devCommand } from './commands/development/dev.ts'
@@ -66,6 +67,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   devCommand,
   devHookCommand,
   freezeCommand,
+  consoleCommand,
   loginCommand,
   logoutCommand,
   authStatusCommand,

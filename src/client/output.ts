@@ -210,7 +210,7 @@ const NEXT_OF_KIND: Partial<Record<Kind, string>> = {
   corrupt: 'Stop the server, keep a copy of its data, then investigate or restore a backup.',
 }
 
-interface Description {
+export interface Description {
   readonly text: string
   /** May have several lines, such as the problems of a Workspace. */
   readonly detail: string | undefined
@@ -224,7 +224,7 @@ function joined(text: string, detail: string | undefined): string {
 }
 
 /** Returns what happened and what to do next, from the table, the server and the detail. */
-function describe(fault: Fault): Description {
+export function describe(fault: Fault): Description {
   const explanation = explanationOf(fault)
   const { requestId } = explanation
   const row = Object.hasOwn(CODES, fault.code) ? CODES[fault.code as TableCode] : null

@@ -32,6 +32,19 @@ export const CAPABILITIES = [
 ] as const
 export type Capability = (typeof CAPABILITIES)[number]
 
+/** Capabilities whose changes the next save of a Workspace would undo in `svc dev`. */
+const OF_FILES: readonly Capability[] = [
+  'channels:promote',
+  'configuration:manage',
+  'environments:manage',
+  'releases:publish',
+]
+
+/** The capabilities of the author at `svc dev`. */
+export const LOCAL_CAPABILITIES: readonly Capability[] = CAPABILITIES.filter(
+  (capability) => !OF_FILES.includes(capability),
+)
+
 export const ROLES = ['owner', 'operator', 'developer', 'observer'] as const
 export type Role = (typeof ROLES)[number]
 

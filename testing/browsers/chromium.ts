@@ -36,7 +36,20 @@ export interface Tab {
   type(selector: string, text: string): Promise<void>
   /** Presses Enter where the focus is. */
   enter(): Promise<void>
+  /** Moves the focus to the next element, as the key does. */
+  tabulate(): Promise<void>
+  /** Shows the page in a window of this size and in this scheme of colours. */
+  emulate(view: View): Promise<void>
+  /** Returns the whole page as PNG. */
+  screenshot(): Promise<Uint8Array>
 }
+
+export interface View {
+  readonly width: number
+  readonly scheme: 'light' | 'dark'
+}
+
+const VIEW_HEIGHT = 900
 
 export interface Chromium extends Browser {
   /** Opens the URL in a window of its own. */
@@ -149,6 +162,23 @@ function tabOf(tools: DevTools, session: string): Tab {
       const key = { key: 'Enter', code: 'Enter', windowsVirtualKeyCode: 13 }
       await tools.send('Input.dispatchKeyEvent', { type: 'keyDown', text: '\r', ...key }, session)
       await tools.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key }, session)
+    },
+    async tabulate() {
+      const key = { key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 }
+      await tools.send('Input.dispatchKeyEvent', { type: 'keyDown', ...key }, session)
+      await tools.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key }, session)
+    },
+    async emulate({ width, scheme }) {
+      const metrics = { width, height: VIEW_HEIGHT, deviceScaleFactor: 1, mobile: false }
+      await tools.send('Emulation.setDeviceMetricsOverride', metrics, session)
+      await tools.send('Emulation.setScrollbarsHidden', { hidden: true }, session)
+      const features = [{ name: 'prefers-color-scheme', value: scheme }]
+      await tools.send('Emulation.setEmulatedMedia', { features }, session)
+    },
+    async screenshot() {
+      const parameters = { format: 'png', captureBeyondViewport: true }
+      const { data } = await tools.send('Page.captureScreenshot', parameters, session)
+      return Buffer.from(String(data), 'base64')
     },
   }
 }

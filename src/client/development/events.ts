@@ -19,6 +19,8 @@ export type DevelopmentEvent =
       readonly try: string | null
       /** A command line of curl for that call; null if its arguments have no plain form. */
       readonly curl: string | null
+      /** A command line that opens the console. */
+      readonly console: string
     }
   | {
       readonly event: 'served'

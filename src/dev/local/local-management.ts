@@ -14,7 +14,7 @@ import type { Actor } from '../../identity/actor.ts'
 import { Credentials } from '../../identity/credentials.ts'
 import { environmentApp } from '../../server/environments.ts'
 import { openListener } from '../../server/listeners.ts'
-import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
+import { LOCAL_CAPABILITIES } from '../../value/capabilities.ts'
 import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
 import { localAuthor } from '../../value/product-root.ts'
 import { environmentScope } from '../../value/scope.ts'
@@ -31,14 +31,6 @@ const HOST = '127.0.0.1'
 const PEPPER_BYTES = 32
 /** Expiry of the session, the last second of the year 9999: it is valid while the process runs. */
 const NEVER_MICROS = 253_402_300_799_000_000n
-
-/** Capabilities that are denied: the next save of the Workspace would undo such a change. */
-const OF_FILES: ReadonlySet<Capability> = new Set([
-  'channels:promote',
-  'configuration:manage',
-  'environments:manage',
-  'releases:publish',
-])
 
 /** Opens the address. Throws SERVER_LISTEN_FAILED. */
 export function openLocalManagement(
@@ -109,7 +101,7 @@ function localActor(scope: {
     grants: [
       {
         scope: environmentScope(scope.projectId, scope.environmentId),
-        capabilities: CAPABILITIES.filter((capability) => !OF_FILES.has(capability)),
+        capabilities: LOCAL_CAPABILITIES,
         source: 'bootstrap',
       },
     ],

@@ -49,6 +49,11 @@ export function sampleCommand({ definition, text }: SampleCall, rootPath: string
   return `svc call ${definition.name}${given} --root ${shellQuoted(rootPath)}`
 }
 
+/** Returns the command that opens the console of the root. */
+export function consoleCommand(rootPath: string): string {
+  return `svc console --root ${shellQuoted(rootPath)}`
+}
+
 export interface CurlOptions {
   /** Origin of the application API. */
   readonly url: string

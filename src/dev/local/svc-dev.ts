@@ -31,7 +31,7 @@ import { openLocalListener } from './local-listener.ts'
 import { openLocalManagement } from './local-management.ts'
 import { toEvent } from './log-events.ts'
 import { networkAddresses } from './network-addresses.ts'
-import { sampleCall, sampleCommand, sampleCurl } from './sample-calls.ts'
+import { consoleCommand, sampleCall, sampleCommand, sampleCurl } from './sample-calls.ts'
 import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
@@ -230,6 +230,7 @@ function ready(
     targets,
     developmentKeyFile: given.developmentKeyFile,
     try: sample === null ? null : sampleCommand(sample, rootPath),
+    console: consoleCommand(rootPath),
     curl: sample === null ? null : sampleCurl(sample, { url, target: targets[0]!, key }),
   }
 }

@@ -1,0 +1,52 @@
+/**
+ * The management operations that the page of the console may use, by their names: those that a page
+ * needs, none with a token or a key in its response, and none whose body is not JSON.
+ */
+import { catalogOperations } from '../../wire/operations/catalogs.ts'
+import { promoteRelease, rollbackChannel } from '../../wire/operations/channels.ts'
+import {
+  deleteDocument,
+  insertDocument,
+  queryDocuments,
+  readDocument,
+  replaceDocument,
+} from '../../wire/operations/data.ts'
+import { readEnvironment } from '../../wire/operations/environments.ts'
+import { listOperators } from '../../wire/operations/identity/operators.ts'
+import { readHealth } from '../../wire/operations/instances.ts'
+import { listLogs } from '../../wire/operations/logs.ts'
+import { readMetrics } from '../../wire/operations/metrics.ts'
+import type { ManagementOperation } from '../../wire/operations/operation.ts'
+import { retireRelease } from '../../wire/operations/releases.ts'
+import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'
+import { readStatus } from '../../wire/operations/status.ts'
+
+export const CONSOLE_OPERATIONS = {
+  ...catalogOperations,
+  readHealth,
+  readEnvironment,
+  readMetrics,
+  readStatus,
+  readServingPolicy,
+  setServingPolicy,
+  promoteRelease,
+  rollbackChannel,
+  retireRelease,
+  listLogs,
+  queryDocuments,
+  readDocument,
+  insertDocument,
+  replaceDocument,
+  deleteDocument,
+  listOperators,
+} as const
+
+export type ConsoleOperations = typeof CONSOLE_OPERATIONS
+export type ConsoleOperationName = keyof ConsoleOperations
+
+/** Returns the operation of a name; null for one that the page may not use. */
+export function consoleOperation(name: string): ManagementOperation | null {
+  return Object.hasOwn(CONSOLE_OPERATIONS, name)
+    ? CONSOLE_OPERATIONS[name as ConsoleOperationName]
+    : null
+}

@@ -1,0 +1,125 @@
+/** Calls of the page: the name of an operation and its parts, as the request of a route. */
+import { Fault } from '../../errors/fault.ts'
+import { IdFactory, type IdSource } from '../../value/ids.ts'
+import { isJsonObject, type Json, parseStrictJson } from '../../value/strict-json.ts'
+import { ValidationError } from '../../value/validation-error.ts'
+import { followLogs } from '../../wire/operations/logs.ts'
+import { ENVIRONMENT_BASE, type ManagementOperation } from '../../wire/operations/operation.ts'
+import type { AnyInput } from '../requests/operation-requests.ts'
+import { type OnLine, RESPONSE_BYTES_MAX } from '../requests/requests.ts'
+import type { ConsoleEnvironment, ConsoleSessions } from './console-sessions.ts'
+import { consoleOperation } from './operations.ts'
+
+/** Bytes of a response that the page reads at most. */
+export const RESULT_BYTES_MAX = 16 * 1024 * 1024
+
+/** A call as the page sends it. */
+interface PageCall {
+  readonly environmentId: string
+  readonly params: Readonly<Record<string, string>>
+  readonly query: Readonly<Record<string, string | number>>
+  readonly body: Json | undefined
+}
+
+/** Sends the calls of the page with the derived sessions. */
+export class PageCalls {
+  readonly #sessions: ConsoleSessions
+  readonly #ids: IdFactory
+
+  constructor(sessions: ConsoleSessions, source: IdSource) {
+    this.#sessions = sessions
+    this.#ids = new IdFactory(source)
+  }
+
+  /**
+   * Sends the request of an operation and returns its response; null for one without a body. Throws
+   * CLIENT_USAGE for an operation or parts that the page may not send, and what the request throws.
+   */
+  async call(name: string, bytes: Uint8Array): Promise<Json> {
+    const operation = consoleOperation(name)
+    if (operation === null) throw rejected(`The console has no operation ${name}.`)
+    const call = parsed(bytes)
+    const environment = this.#environmentOf(call)
+    const input = this.#inputOf(operation, call, environment)
+    const session = await this.#sessionFor(operation, environment)
+    const response = (await session.anyCall(operation, input)) as unknown as Json | undefined
+    return response ?? null
+  }
+
+  /** Passes on the lines of the log of an Environment until `onLine` returns LAST_LINE. */
+  async follow(bytes: Uint8Array, onLine: OnLine): Promise<void> {
+    const call = parsed(bytes)
+    const environment = this.#environmentOf(call)
+    const input = this.#inputOf(followLogs, call, environment)
+    const session = await this.#sessions.of(environment)
+    await session.anyLines(followLogs, onLine, input)
+  }
+
+  /** Operators without administration see and end their own sessions alone. */
+  #sessionFor({ access }: ManagementOperation, environment: ConsoleEnvironment) {
+    const sessions = this.#sessions
+    if (access.kind !== 'operator') return sessions.of(environment)
+    const isAdministration = access.capability !== null || sessions.administersOperators
+    return isAdministration ? sessions.ofAdministration() : sessions.of(environment)
+  }
+
+  #environmentOf({ environmentId }: PageCall): ConsoleEnvironment {
+    const environment = this.#sessions.environment(environmentId)
+    if (environment === null) throw rejected('The operator cannot reach this Environment.')
+    return environment
+  }
+
+  #inputOf(
+    operation: ManagementOperation,
+    { params, query, body }: PageCall,
+    { projectId, environmentId }: ConsoleEnvironment,
+  ): AnyInput {
+    const isOfEnvironment = operation.path.startsWith(ENVIRONMENT_BASE)
+    const all = isOfEnvironment ? { ...params, projectId, environmentId } : params
+    for (const [, name = ''] of operation.path.matchAll(/:(\w+)/g)) {
+      if (!Object.hasOwn(all, name)) throw rejected(`The parameter ${name} is missing.`)
+    }
+    const bytesMax = operation.responseBytesMax ?? RESPONSE_BYTES_MAX
+    return {
+      params: all,
+      query,
+      body,
+      responseBytesMax: Math.min(bytesMax, RESULT_BYTES_MAX),
+      ...(operation.operationId !== 'none' && { operationId: this.#ids.make('opn') }),
+    }
+  }
+}
+
+function rejected(detail: string): Fault {
+  return new Fault('CLIENT_USAGE', { detail })
+}
+
+function parsed(bytes: Uint8Array): PageCall {
+  const json = jsonOf(bytes)
+  if (!isJsonObject(json)) throw rejected('A call is a JSON object.')
+  const { environmentId, params = {}, query = {}, body } = json
+  if (typeof environmentId !== 'string') throw rejected('A call names its Environment.')
+  const isText = (value: Json): boolean => typeof value === 'string'
+  if (!isJsonObject(params) || !Object.values(params).every(isText)) {
+    throw rejected('The parameters of a call are texts.')
+  }
+  const isPlain = (value: Json): boolean => isText(value) || typeof value === 'number'
+  if (!isJsonObject(query) || !Object.values(query).every(isPlain)) {
+    throw rejected('The query of a call has texts and numbers.')
+  }
+  return {
+    environmentId,
+    params: params as PageCall['params'],
+    query: query as PageCall['query'],
+    body,
+  }
+}
+
+function jsonOf(bytes: Uint8Array): Json {
+  try {
+    return parseStrictJson(bytes)
+  } catch (error) {
+    if (error instanceof ValidationError) throw rejected('The body of a call is not JSON.')
+    throw error
+  }
+}

@@ -1,0 +1,170 @@
+/** The shell of the page: the Environment, the navigation, and the page of the address. */
+import type { ComponentType } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Capability } from '../value/capabilities.ts'
+import { DataPage } from './pages/data/data.tsx'
+import { FunctionsPage } from './pages/functions/functions.tsx'
+import { LogsPage } from './pages/logs.tsx'
+import { OverviewPage } from './pages/overview.tsx'
+import { ReleasesPage } from './pages/releases.tsx'
+import { FailureNote } from './parts/page.tsx'
+import { QuestionDialog } from './parts/question-dialog.tsx'
+import { Shown } from './parts/shown.tsx'
+import {
+  about,
+  environment,
+  environmentId,
+  go,
+  hrefOf,
+  may,
+  notice,
+  route,
+  startFailure,
+} from './state.ts'
+
+interface Entry {
+  /** The name of the page in the address. */
+  readonly name: string
+  readonly title: string
+  /** The page is offered to an operator with one of these. */
+  readonly needs: readonly Capability[]
+  readonly Content: ComponentType
+}
+
+const PAGES: readonly Entry[] = [
+  {
+    name: '',
+    title: 'Overview',
+    needs: ['environments:read', 'usage:read'],
+    Content: OverviewPage,
+  },
+  { name: 'functions', title: 'Functions', needs: ['releases:read'], Content: FunctionsPage },
+  { name: 'logs', title: 'Logs', needs: ['logs:read'], Content: LogsPage },
+  { name: 'data', title: 'Data', needs: ['data:read'], Content: DataPage },
+  { name: 'releases', title: 'Releases', needs: ['releases:read'], Content: ReleasesPage },
+]
+
+const NOTICE_MS = 8_000
+
+export function App() {
+  if (startFailure.value !== null) {
+    return (
+      <main class="alone">
+        <h1>svc console</h1>
+        <FailureNote failure={startFailure.value} />
+      </main>
+    )
+  }
+  if (about.value === null) return <main class="alone">Loading …</main>
+  return (
+    <>
+      <button type="button" class="skip" onClick={skip}>
+        Skip to the content
+      </button>
+      <Header />
+      <div class="columns">
+        <Navigation />
+        <Content />
+      </div>
+      <QuestionDialog />
+      <Notice />
+    </>
+  )
+}
+
+/** The fragment of the address names the page, so no link can name the content. */
+function skip(): void {
+  document.getElementById('content')?.focus()
+}
+
+function Header() {
+  const known = about.value!
+  const choose = (event: Event): void => {
+    environmentId.value = (event.currentTarget as HTMLSelectElement).value
+    go(route.value.page)
+  }
+  return (
+    <header>
+      <strong class="brand">svc console</strong>
+      <label>
+        <span class="label">Environment</span>
+        <select value={environmentId.value} onChange={choose}>
+          {known.environments.map((each) => (
+            <option key={each.environmentId} value={each.environmentId}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <span class="who">
+        <Shown text={known.operatorName} max={60} /> at <Shown text={known.managementOrigin} />
+      </span>
+    </header>
+  )
+}
+
+function allowed(): readonly Entry[] {
+  return PAGES.filter(({ needs }) => needs.some(may))
+}
+
+function Navigation() {
+  return (
+    <nav aria-label="Pages">
+      <ul>
+        {allowed().map(({ name, title }) => (
+          <li key={name}>
+            <a href={hrefOf(name)} aria-current={route.value.page === name ? 'page' : undefined}>
+              {title}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}
+
+function Content() {
+  const { page } = route.value
+  const entry = allowed().find(({ name }) => name === page)
+  const main = useRef<HTMLElement>(null)
+  const title = entry?.title ?? 'Unknown page'
+  const isFirst = useRef(true)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page moves the focus.
+  useEffect(() => {
+    document.title = `${title} – svc console`
+    if (!isFirst.current) main.current?.focus()
+    isFirst.current = false
+  }, [page, title])
+  return (
+    <main id="content" ref={main} tabIndex={-1} aria-label={title}>
+      {entry === undefined || environment.value === undefined ? (
+        <p>
+          There is no such page, or your grants do not include it. <a href={hrefOf('')}>Overview</a>
+        </p>
+      ) : (
+        <entry.Content key={environmentId.value} />
+      )}
+    </main>
+  )
+}
+
+function Notice() {
+  const text = notice.value
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each notice has its own time.
+  useEffect(() => {
+    if (text === '') return
+    const timer = setTimeout(() => {
+      notice.value = ''
+    }, NOTICE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return (
+    <div class="notice" role="status">
+      {text !== '' && (
+        <p>
+          <Shown text={text} />
+        </p>
+      )}
+    </div>
+  )
+}

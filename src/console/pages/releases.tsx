@@ -1,0 +1,236 @@
+/** Releases: what serves, what was published, and the changes of Channels. */
+import type { Status } from '../../wire/status.ts'
+import { timeText } from '../formats.ts'
+import { useLoaded } from '../loading.ts'
+import { Badge, Empty, Page, Reload, Result, Section } from '../parts/page.tsx'
+import { Identifier, Shown } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { call } from '../requests.ts'
+import { ask, environmentId, hrefOf, may, svcCommand } from '../state.ts'
+import { ReleaseDiff } from './release-diff.tsx'
+import { ServingSection } from './serving.tsx'
+
+type Release = Status['releases'][number]
+type Channel = Status['channels'][number]
+
+/** Releases that the table shows; the newest of what the server lists. */
+const RELEASES_MAX = 100
+
+export function ReleasesPage() {
+  const id = environmentId.value
+  const status = useLoaded(id, () => call('readStatus', id))
+  return (
+    <Page title="Releases" actions={<Reload of={[status]} />}>
+      <Result of={status}>
+        {(known) => (
+          <>
+            <Channels status={known} reload={status.reload} />
+            <ServingSection key={known.revision} status={known} reload={status.reload} />
+            <Published status={known} reload={status.reload} />
+            <ReleaseDiff status={known} />
+          </>
+        )}
+      </Result>
+    </Page>
+  )
+}
+
+function Channels({ status, reload }: { status: Status; reload: () => void }) {
+  return (
+    <Section title="Channels">
+      {status.channels.length === 0 ? (
+        <Empty>There is no Channel yet. A promotion creates one.</Empty>
+      ) : (
+        <Table
+          label="Channels"
+          rows={status.channels}
+          keyOf={({ channel }) => channel}
+          columns={[
+            { head: 'Channel', cell: ({ channel }) => <Shown text={channel} /> },
+            { head: 'Release', cell: ({ releaseId }) => <Identifier id={releaseId} /> },
+            { head: 'Revision', isNumber: true, cell: ({ revision }) => revision },
+            {
+              head: 'Before',
+              cell: (channel) => <Rollback channel={channel} reload={reload} />,
+            },
+          ]}
+        />
+      )}
+    </Section>
+  )
+}
+
+function Rollback({ channel, reload }: { channel: Channel; reload: () => void }) {
+  const before = channel.history.find((each) => each !== channel.releaseId)
+  if (before === undefined) return <span class="quiet">no other Release</span>
+  if (!may('channels:promote')) return <Identifier id={before} />
+  const rollBack = (): void =>
+    ask({
+      title: `Roll the Channel ${channel.channel} back?`,
+      effects: [
+        `Callers of channel:${channel.channel} reach ${before} in place of ${channel.releaseId}.`,
+        'Documents stay as they are. The earlier Release must read them, which the server checks.',
+      ],
+      command: svcCommand(
+        `rollback --channel ${channel.channel} --expected ${channel.releaseId} --to ${before}`,
+      ),
+      label: 'Roll back',
+      act: () =>
+        call('rollbackChannel', environmentId.value, {
+          params: { channel: channel.channel },
+          body: { targetReleaseId: before, expectedReleaseId: channel.releaseId },
+        }),
+      done: reload,
+    })
+  return (
+    <>
+      <Identifier id={before} />{' '}
+      <button
+        type="button"
+        aria-label={`Roll back … ${channel.channel} to ${before}`}
+        onClick={rollBack}
+      >
+        Roll back …
+      </button>
+    </>
+  )
+}
+
+function Published({ status, reload }: { status: Status; reload: () => void }) {
+  const rows = status.releases.slice(0, RELEASES_MAX)
+  if (rows.length === 0) {
+    return (
+      <Section title="Published">
+        <Empty>Nothing was published yet. Run svc release in a Workspace.</Empty>
+      </Section>
+    )
+  }
+  return (
+    <Section title="Published">
+      <Table
+        label="Releases"
+        rows={rows}
+        keyOf={({ releaseId }) => releaseId}
+        columns={[
+          {
+            head: 'Release',
+            cell: ({ releaseId }) => (
+              <a href={hrefOf('functions', { target: `release:${releaseId}` })}>
+                <code>{releaseId}</code>
+              </a>
+            ),
+          },
+          { head: 'State', cell: ({ state }) => <Badge text={state} /> },
+          { head: 'Published', cell: ({ createdAtMicros }) => timeText(createdAtMicros) },
+          {
+            head: 'Serves',
+            cell: ({ releaseId }) => <Uses status={status} releaseId={releaseId} />,
+          },
+          { head: 'Source', cell: (release) => <Source release={release} /> },
+          {
+            head: 'Change',
+            cell: (release) => <Acts status={status} release={release} reload={reload} />,
+          },
+        ]}
+      />
+    </Section>
+  )
+}
+
+function usesOf({ channels, workspaces }: Status, releaseId: string): string[] {
+  return [
+    ...channels.filter((each) => each.releaseId === releaseId).map((each) => each.channel),
+    ...workspaces.filter((each) => each.releaseId === releaseId).map((each) => `HEAD ${each.name}`),
+  ]
+}
+
+function Uses({ status, releaseId }: { status: Status; releaseId: string }) {
+  const uses = usesOf(status, releaseId)
+  return uses.length === 0 ? <span class="quiet">–</span> : <Shown text={uses.join(', ')} />
+}
+
+function Source({ release: { provenance } }: { release: Release }) {
+  if (provenance === null) return <span class="quiet">not declared</span>
+  const { message, commit, branch, dirty } = provenance
+  const parts = [commit?.slice(0, 10), branch, dirty === true ? 'changed files' : null, message]
+  return <Shown text={parts.filter((part) => part != null).join(' · ') || '–'} />
+}
+
+function Acts({
+  status,
+  release: { releaseId, state },
+  reload,
+}: {
+  status: Status
+  release: Release
+  reload: () => void
+}) {
+  const isUsed = usesOf(status, releaseId).length > 0
+  const retire = (): void =>
+    ask({
+      title: `Retire the Release ${releaseId}?`,
+      effects: [
+        'Its code is never served again, and no Channel can be rolled back to it. The server ' +
+          'rejects this while a Channel or the serving policy uses it.',
+      ],
+      command: svcCommand(`releases retire --release ${releaseId}`),
+      label: 'Retire the Release',
+      act: () => call('retireRelease', environmentId.value, { params: { releaseId } }),
+      done: reload,
+    })
+  return (
+    <span class="actions">
+      {may('channels:promote') && state === 'validated' && (
+        <Promote status={status} releaseId={releaseId} reload={reload} />
+      )}
+      {may('releases:publish') && state !== 'retired' && !isUsed && (
+        <button type="button" class="danger" aria-label={`Retire … ${releaseId}`} onClick={retire}>
+          Retire …
+        </button>
+      )}
+    </span>
+  )
+}
+
+function Promote({
+  status,
+  releaseId,
+  reload,
+}: {
+  status: Status
+  releaseId: string
+  reload: () => void
+}) {
+  const others = status.channels.filter((each) => each.releaseId !== releaseId)
+  return (
+    <>
+      {others.map(({ channel, releaseId: current }) => {
+        const promote = (): void =>
+          ask({
+            title: `Promote ${releaseId} to ${channel}?`,
+            effects: [`Callers of channel:${channel} reach it in place of ${current}.`],
+            command: svcCommand(
+              `promote --channel ${channel} --release ${releaseId} --expected ${current}`,
+            ),
+            label: 'Promote',
+            act: () =>
+              call('promoteRelease', environmentId.value, {
+                params: { channel },
+                body: { releaseId, expectedReleaseId: current } as never,
+              }),
+            done: reload,
+          })
+        return (
+          <button
+            key={channel}
+            type="button"
+            aria-label={`To ${channel} … ${releaseId}`}
+            onClick={promote}
+          >
+            To {channel} …
+          </button>
+        )
+      })}
+    </>
+  )
+}

@@ -1,0 +1,50 @@
+/** A table that scrolls inside its own frame on narrow screens. */
+import type { ComponentChildren } from 'preact'
+
+export interface Column<R> {
+  readonly head: string
+  readonly cell: (row: R) => ComponentChildren
+  /** Numbers are aligned at their ends. */
+  readonly isNumber?: boolean
+}
+
+export function Table<R>({
+  label,
+  rows,
+  columns,
+  keyOf,
+}: {
+  label: string
+  rows: readonly R[]
+  columns: readonly Column<R>[]
+  keyOf: (row: R) => string
+}) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a person scrolls it with the keyboard.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls of a form.
+    <div class="table" tabIndex={0} role="group" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map(({ head, isNumber }) => (
+              <th key={head} scope="col" class={isNumber === true ? 'number' : undefined}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(({ head, cell, isNumber }) => (
+                <td key={head} class={isNumber === true ? 'number' : undefined}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,151 @@
+/** Requests of the page to the loopback server, which sends them on with a derived session. */
+import type { ConsoleOperationName, ConsoleOperations } from '../client/console/operations.ts'
+import type { CallArguments, ReplyOf } from '../client/requests/operation-requests.ts'
+import type { Capability } from '../value/capabilities.ts'
+import { encodeUlid } from '../value/ids.ts'
+import type { LogLine, LogRecord } from '../wire/logs.ts'
+import { nowMillis } from './clock.ts'
+
+/** The facts that the page knows from its start. */
+export interface About {
+  readonly version: string
+  readonly operatorName: string
+  readonly sessionId: string
+  readonly managementOrigin: string
+  /** The options of `svc` commands that act on the Environment of the start. */
+  readonly commandOptions: string
+  readonly administersOperators: boolean
+  /** The Environment that the page shows first. */
+  readonly environmentId: string
+  readonly environments: readonly {
+    readonly projectId: string
+    readonly environmentId: string
+    readonly name: string
+    readonly capabilities: readonly Capability[]
+  }[]
+}
+
+/** A failure as the command line describes it. */
+export class Failure extends Error {
+  readonly code: string
+  readonly next: string
+  readonly requestId: string | null
+  readonly violations: readonly { readonly path: string; readonly rule: string }[]
+
+  constructor({ code, message, next, requestId, violations }: FailureFields) {
+    super(message)
+    this.code = code
+    this.next = next
+    this.requestId = requestId
+    this.violations = violations
+  }
+}
+
+interface FailureFields {
+  readonly code: string
+  readonly message: string
+  readonly next: string
+  readonly requestId: string | null
+  readonly violations: Failure['violations']
+}
+
+const ENDED: FailureFields = {
+  code: 'CONSOLE_ENDED',
+  message: 'The console does not answer. It ends with its command and after hours without use.',
+  next: 'Run svc console again and open the address that it shows.',
+  requestId: null,
+  violations: [],
+}
+
+/** Returns the failure that an exception is; a defect of the page is one too. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof Failure) return error
+  const message = error instanceof Error ? error.message : 'The page failed.'
+  return new Failure({ ...ENDED, code: 'CONSOLE_FAILED', message, next: 'Reload the page.' })
+}
+
+interface PostOptions {
+  /** True for a request that a timer made, which does not count as a use. */
+  readonly background?: boolean
+  readonly signal?: AbortSignal
+}
+
+async function post(path: string, body: unknown, options: PostOptions): Promise<Response> {
+  const { background = false, signal } = options
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  if (background) headers['x-console-background'] = 'yes'
+  const init: RequestInit = { method: 'POST', headers, body: JSON.stringify(body) }
+  try {
+    return await fetch(path, signal === undefined ? init : { ...init, signal })
+  } catch (error) {
+    if (signal?.aborted === true) throw error
+    throw new Failure(ENDED)
+  }
+}
+
+async function resultOf<T>(response: Response): Promise<T> {
+  if (response.status === 413) {
+    const next = 'Use the command line for a value of this size.'
+    throw new Failure({ ...ENDED, code: 'CONSOLE_TOO_LARGE', message: 'It is too large.', next })
+  }
+  if (response.headers.get('content-type') !== 'application/json') throw new Failure(ENDED)
+  const answer = await response.json()
+  if (answer.error !== undefined) throw new Failure(answer.error)
+  return answer.result
+}
+
+export async function readAbout(): Promise<About> {
+  return resultOf(await post('about', {}, {}))
+}
+
+/** The parts of a request without the Environment and the Operation ID, which the server adds. */
+export type PageInput<N extends ConsoleOperationName> =
+  CallArguments<ConsoleOperations[N]> extends [input?: infer I] ? Omitted<NonNullable<I>> : never
+type Omitted<I> = {
+  readonly [K in keyof I as K extends 'query' | 'body' ? K : never]: I[K]
+} & { readonly params?: Readonly<Record<string, string>> }
+
+/** Sends the request of an operation and returns its response. Throws a Failure. */
+export async function call<N extends ConsoleOperationName>(
+  name: N,
+  environmentId: string,
+  input: PageInput<N> | Record<never, never> = {},
+  options: PostOptions = {},
+): Promise<ReplyOf<ConsoleOperations[N]>> {
+  return resultOf(await post(`call/${name}`, { environmentId, ...input }, options))
+}
+
+/** Calls `onRecord` for each new record of the log until the signal fires. Throws a Failure. */
+export async function follow(
+  environmentId: string,
+  query: Readonly<Record<string, string>>,
+  onRecord: (record: LogRecord) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const response = await post('follow', { environmentId, query }, { signal })
+  if (response.headers.get('content-type') !== 'application/x-ndjson') {
+    return resultOf(response)
+  }
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const lines = (rest + value).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) {
+      const record = JSON.parse(line) as LogLine | { readonly error: FailureFields }
+      if ('error' in record) throw new Failure(record.error)
+      if ('event' in record) onRecord(record)
+    }
+  }
+}
+
+/** Returns a new identifier, such as the ID of a document of a table. */
+export function newId(prefix: string): string {
+  return `${prefix}_${encodeUlid(nowMillis(), crypto.getRandomValues(new Uint8Array(10)))}`
+}
+
+export function nowMicros(): string {
+  return String(BigInt(nowMillis()) * 1000n)
+}
