@@ -1,6 +1,7 @@
 /** Selects the segments of a backup that lead to the state that is to be restored. */
 import { Fault } from '../../errors/fault.ts'
 import type { Sidecar } from '../../wire/files/backups.ts'
+import { type BackupSource, readIncrement } from '../format/backup-reader.ts'
 import {
   type HistoryAddress,
   joinIncrements,
@@ -33,13 +34,15 @@ export interface SelectedRestore {
  * segments lead to the goal, BACKUP_CORRUPT and UNAVAILABLE.
  */
 export async function selectRestore(
-  target: BackupFiles,
+  source: BackupSource,
   address: HistoryAddress,
   goal: RestoreGoal,
 ): Promise<SelectedRestore> {
-  const backup = await selectBase(target, address, goal)
+  const backup = await selectBase(source.target, address, goal)
   const { increments } = joinIncrements(backup)
   const selected: Sidecar[] = []
+  // Written after the time. They belong to it only if a commit from before it follows.
+  let later: Sidecar[] = []
   let reached = backup.base.toSequence
   for (const increment of increments) {
     if (goal.sequence !== null && reached === goal.sequence && increment.toSequence > reached) break
@@ -49,14 +52,41 @@ export async function selectRestore(
     if (increment.kind === 'catchup' && goal.sequence !== null) {
       requireOutside(increment, Math.max(reached, increment.fromSequence), goal.sequence)
     }
-    selected.push(increment)
+    later.push(increment)
+    const times = isPast ? await commitTimes(source, increment, reached) : null
+    if (isPast && times === null) continue
+    if (times !== null && times.first > goal.atMicros!) break
+    selected.push(...later)
+    later = []
     reached = Math.max(reached, increment.toSequence)
-    if (isPast || (goal.sequence !== null && reached > goal.sequence)) break
+    const isReached = times !== null && times.last > goal.atMicros!
+    if (isReached || (goal.sequence !== null && reached > goal.sequence)) break
   }
   if (goal.sequence !== null && reached < goal.sequence) {
     throw notFound(`the newest sequence that can be restored is ${reached}`)
   }
   return { backup, increments: selected, naming: namingSegments(backup, selected, reached), goal }
+}
+
+/**
+ * Returns the times of the first and of the last commit after a sequence; null if there is none. An
+ * increment may be written while later commits wait for the next one, so its own time does not tell
+ * where the commits before a time end.
+ */
+async function commitTimes(
+  source: BackupSource,
+  sidecar: Sidecar,
+  after: number,
+): Promise<{ readonly first: bigint; readonly last: bigint } | null> {
+  if (sidecar.toSequence <= after) return null
+  let first: bigint | null = null
+  let last = 0n
+  for await (const { record } of readIncrement(source, sidecar)) {
+    if (record.t !== 'commit' || record.sequence <= after) continue
+    last = BigInt(record.atMicros)
+    first ??= last
+  }
+  return first === null ? null : { first, last }
 }
 
 /**

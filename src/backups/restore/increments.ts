@@ -67,15 +67,7 @@ export async function readChanges(
     }
   }
   const inOrder = [...commits.values()].sort((a, b) => a.sequence - b.sequence)
-  // Without a commit before the time, the other changes of the segment may be later too. Bytes may
-  // be those of a file whose document is in an earlier segment.
-  const isLater = goal.atMicros !== null && BigInt(sidecar.atMicros) > goal.atMicros
-  const applied = isLater && inOrder.length === 0 ? others.filter(namesBytes) : others
-  return { commits: inOrder, operations, others: applied, segment }
-}
-
-function namesBytes({ t }: BackupRecord): boolean {
-  return t === 'blob' || t === 'artifact'
+  return { commits: inOrder, operations, others, segment }
 }
 
 function isBeyond(

@@ -94,7 +94,7 @@ const FILES_AT_ONCE = 8
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreResult> {
   const { source, address, goal, destination, onProgress, hasBlobsInRoot = false } = options
   await requireEmpty(destination)
-  const selected = await selectRestore(source.target, address, goal)
+  const selected = await selectRestore(source, address, goal)
   const readsOnce = hasBlobsInRoot || options.openBlobs === null
   const verify = readsOnce ? verifySegments : verifyRestore
   const verified = await verify(source, selected, onProgress)

@@ -30,7 +30,7 @@ async function read(
   source: BackupSource,
   address: HistoryAddress,
 ): Promise<CheckedBackup> {
-  const selected = await selectRestore(source.target, address, NEWEST)
+  const selected = await selectRestore(source, address, NEWEST)
   const verified = await verifyRestore(source, selected, onProgress)
   verified.contents.close()
   const { sequence, atMicros, segments, missingFiles } = verified

@@ -114,7 +114,7 @@ async function writeCopy(copy: DevelopmentCopy, redaction: RedactionFile, direct
   const target = await openTarget(request.from, variables)
   const source = { target, opener: openIdentities(request.identities) }
   const address = await findHistory(target, request)
-  const selected = await selectRestore(target, address, NEWEST)
+  const selected = await selectRestore(source, address, NEWEST)
   const description = await copy.describe()
   const names = CopiedFiles.create(join(directory, COPY_FILES_FILE))
   let survey: BackupSurvey
