@@ -13,6 +13,8 @@ import { runSync } from '../harness.ts'
 
 /** The address of the page, behind the last line of progress. */
 const PAGE = /Ready\.\n\nOpen the chat.*\n\n {2}(http:\S+)\n/
+/** The address that opens the console. */
+const START = /^http:\/\/127\.0\.0\.1:[0-9]+\/start\//
 const SCRIPT = join(import.meta.dirname, '../../build/quickstart.ts')
 
 let folder: string
@@ -120,8 +122,9 @@ test(
     expect(first.commands.length).toBe(1)
     const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
     const [query = '', mutation = '', hook = '', deliveries = '', ...operator] = all
-    const [status = '', check = '', doctor = '', backups = '', verify = '', watch = ''] = operator
-    expect(all.length).toBe(10)
+    const [status = '', check = '', browse = '', ...others] = operator
+    const [doctor = '', backups = '', verify = '', watch = ''] = others
+    expect(all.length).toBe(11)
     expect(paste(first.commands[0]!)).toContain('production')
     expect(paste(query)).toContain('It works.')
     expect(JSON.parse(paste(mutation))).toMatchObject({
@@ -139,6 +142,8 @@ test(
     expect(paste(deliveries)).toContain(deliveryId)
     expect(paste(status)).toContain('production')
     expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
+    const opened = await firstLine(browse)
+    expect(opened).toMatchObject({ event: 'ready', url: expect.stringMatching(START) })
     // What it finds is up to the machine.
     expect(paste(`${doctor} || true`)).toMatch(/^\d+ checks: \d+ ok, /m)
     // The server makes its first backup while it answers calls.

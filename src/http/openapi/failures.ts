@@ -18,6 +18,8 @@ const ENVELOPES = { management: ManagementError, application: ApplicationError }
 export class Failures {
   readonly #schemas: Schemas
   readonly #components = new Map<string, object>()
+  /** The origin of each component: those of the other one have other headers and an envelope. */
+  readonly #origins = new Map<string, Origin>()
 
   constructor(schemas: Schemas) {
     this.#schemas = schemas
@@ -43,8 +45,11 @@ export class Failures {
   }
 
   #reference(origin: Origin, status: number, codes: TableCode[], declared: boolean): object {
-    const name = [...codes, ...(declared ? ['APP'] : [])].join('.')
+    const common = [...codes, ...(declared ? ['APP'] : [])].join('.')
+    const isShared = (this.#origins.get(common) ?? origin) === origin
+    const name = isShared ? common : `${common}.${origin}`
     if (!this.#components.has(name)) {
+      this.#origins.set(name, origin)
       this.#components.set(name, this.#response(origin, status, codes, declared))
     }
     return { $ref: `#/components/responses/${name}` }
