@@ -2,7 +2,6 @@
  * Appends the segments of one history, one after the other: parts of a base and increments are
  * written at the same time and share one chain.
  */
-import type { Fault } from '../../errors/fault.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { BackupId } from '../../value/ids.ts'
@@ -88,23 +87,17 @@ export class ChainWriter {
 
   /** Checks that the chain ends as it was written: another disk may be mounted by now. */
   async #checkEnd(): Promise<void> {
-    const { number, digest } = this.#end
-    if (number > 0 && (await this.#digestOf(number)) !== digest) throw this.#foreign(number)
-    const next = await this.#digestOf(number + 1)
-    const unfinished = this.#unfinished && sha256Hex(formatSidecar(this.#unfinished.sidecar))
-    if (next !== null && next !== unfinished) throw this.#foreign(number + 1)
-  }
-
-  /** Returns the digest of the sidecar with this number; null if the target has none. */
-  async #digestOf(number: number): Promise<string | null> {
     const { target, address } = this.#options
-    if ((await target.sizeOf(`${segmentPath(address, number)}.json`)) === null) return null
-    return (await readSidecar(target, address, number)).digest
-  }
-
-  #foreign(number: number): Fault {
-    const path = `${segmentPath(this.#options.address, number)}.json`
-    return corrupt(path, 'it is missing, or another program wrote it')
+    const { number, digest } = this.#end
+    const isOwn = async (at: number, expected: string | null) =>
+      (await readSidecar(target, address, at)).digest === expected
+    const path = (at: number) => `${segmentPath(address, at)}.json`
+    const foreign = (at: number) => corrupt(path(at), 'another program wrote it')
+    if (number > 0 && !(await isOwn(number, digest))) throw foreign(number)
+    const next = number + 1
+    if ((await target.sizeOf(path(next))) === null) return
+    const unfinished = this.#unfinished && sha256Hex(formatSidecar(this.#unfinished.sidecar))
+    if (!(await isOwn(next, unfinished))) throw foreign(next)
   }
 
   #seal(segment: NewSegment): Promise<SealedSegment> {
