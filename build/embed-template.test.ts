@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseSettings } from '../src/settings/settings.ts'
 import { VARIABLES } from '../src/settings/variables.ts'
+import { selfSigned } from '../testing/certificates.ts'
 import { PEPPER, TOKEN, URL_OK } from '../testing/environments/environments.ts'
 import { OIDC_FILE, WORKLOADS } from '../testing/environments/oidc-files.ts'
 
@@ -16,6 +17,7 @@ const PROVIDER = {
   algorithms: ['ES256'],
   jwksUri: 'https://idp.example.com/jwks.json',
 }
+const TLS = selfSigned('manage.example.com')
 /** The files that the template names. */
 const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/identity-database-url': URL_OK,
@@ -29,6 +31,8 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/storage-s3-secret-access-key': 'secret',
   '/etc/svc/otel-exporter-otlp-headers': 'api-key=secret',
   '/etc/svc/workload-oidc.json': JSON.stringify(WORKLOADS),
+  '/etc/svc/tls/fullchain.pem': TLS.certificate,
+  '/etc/svc/tls/privkey.pem': TLS.key,
   '/var/lib/svc/product/auth.json': JSON.stringify({ version: 1, providers: [PROVIDER] }),
 }
 
@@ -36,7 +40,7 @@ let root: string
 
 beforeAll(() => {
   root = mkdtempSync(join(tmpdir(), 'svc-template-'))
-  for (const directory of ['/etc/svc', '/var/lib/svc/product']) {
+  for (const directory of ['/etc/svc/tls', '/var/lib/svc/product']) {
     mkdirSync(join(root, directory), { recursive: true })
   }
   for (const [path, content] of Object.entries(FILES)) {

@@ -26,13 +26,15 @@ export function renderTemplate(): string {
 
 const TEMPLATE_HEAD = `# Settings of svc-server. Generated from src/settings/variables.ts.
 # They are for a server behind a proxy that terminates TLS, as nginx.conf and Caddyfile do.
-# Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED.
+# Without a proxy remove SERVICE_MANAGEMENT_TLS_TERMINATED, or name a certificate in its place.
 `
 
 /** A value that the parser accepts for each setting without a default. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   SERVICE_STATE_DIRECTORY: '/var/lib/svc/state',
   SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
+  SERVICE_TLS_CERTIFICATE_FILE: '/etc/svc/tls/fullchain.pem',
+  SERVICE_TLS_KEY_FILE: '/etc/svc/tls/privkey.pem',
   SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.example.com',
   SERVICE_PLATFORM_OIDC_CONFIG: '/etc/svc/oidc.json',
   SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: '/etc/svc/workload-oidc.json',

@@ -22,6 +22,7 @@ import {
 } from '../../testing/environments/environments.ts'
 import { OIDC_FILE, WORKLOADS } from '../../testing/environments/oidc-files.ts'
 import { type Environment, ROWS } from '../../testing/environments/rows.ts'
+import { TLS } from '../../testing/environments/tls-rows.ts'
 import { ENVIRONMENT_ID, makeRoot, PROJECT_ID } from '../../testing/product-roots.ts'
 import { makeKey } from '../../testing/providers/identity-providers.ts'
 import { openBootstrapFiles } from '../identity/bootstrap-files.ts'
@@ -135,6 +136,26 @@ describe('svc-server check', () => {
   Traces                 none
 `,
     })
+  })
+
+  it('check prints the certificate of listeners that stand behind no proxy', async () => {
+    const { SERVICE_APPLICATION_LISTEN, ...tls } = TLS
+    const root = { SERVICE_PRODUCT_ROOT: newRoot() }
+    const environment = { ...BASE, ...tls, ...root, SERVICE_APPLICATION_LISTEN }
+    const named = { SERVICE_PUBLIC_MANAGEMENT_URL: 'https://manage.test' }
+    const { exit, out } = await check({ ...environment, ...named })
+    expect(exit).toBe(0)
+    expect(out).toContain('Management listener    127.0.0.1:3220 (TLS)')
+    expect(out).toMatch(/Certificate {12}DNS:canary\.test, until \d{4}-/)
+    expect(out).toContain('Application listener   127.0.0.9:4567 (TLS)')
+    expect(out).not.toContain('SERVICE_MANAGEMENT_TLS_TERMINATED')
+    const mixed = await check({ ...environment, SERVICE_MANAGEMENT_TLS_TERMINATED: 'true' })
+    expect(mixed.out).toContain('127.0.0.1:3220 (TLS ends at a proxy before it)')
+    expect(mixed.out).not.toContain('No listener uses')
+    const application = { SERVICE_APPLICATION_TLS_TERMINATED: 'true' }
+    const proxied = { SERVICE_MANAGEMENT_TLS_TERMINATED: 'true', ...application }
+    const advice = 'No listener uses SERVICE_TLS_CERTIFICATE_FILE'
+    expect((await check({ ...environment, ...proxied })).out).toContain(advice)
   })
 
   it('check prints deprecated and misspelled names, never their values', async () => {

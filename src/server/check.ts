@@ -9,6 +9,7 @@ import { readFixedKeys } from '../product/functional-tokens/providers.ts'
 import { type DatabaseAddress, formatListener } from '../settings/addresses.ts'
 import { type ProductSettings, parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { unreadNames } from '../settings/sources.ts'
+import type { TlsSettings } from '../settings/tls.ts'
 import { checkProductRoot } from '../storage/root.ts'
 import type { RootDescriptor } from '../value/product-root.ts'
 import { checkBlobs } from './blobs.ts'
@@ -47,9 +48,10 @@ function describe(
   configuration: ServerSettings,
   rootDescriptor: RootDescriptor | null,
 ): [string, string][] {
-  const { management, product } = configuration
+  const { management, product, tls } = configuration
   return [
-    ['Management listener', listener(management.listen, management.tlsTerminated)],
+    ['Management listener', listener(management.listen, management.tlsTerminated, tls)],
+    ...(tls === null ? [] : [['Certificate', certificate(tls)] as [string, string]]),
     ['Public Management URL', management.publicUrl ?? 'none'],
     ['Identity database', database(configuration.identityDatabase)],
     ['Identity pepper', String(configuration.identityPepper)],
@@ -60,7 +62,7 @@ function describe(
     ['Kept', retention(configuration)],
     ['Product root', product?.root ?? 'none: identity only'],
     ...(rootDescriptor === null ? [] : describeEnvironment(rootDescriptor)),
-    ...(product === null ? [] : describeProduct(product)),
+    ...(product === null ? [] : describeProduct(product, tls)),
     ['Function sandbox', sandbox(configuration.sandbox)],
     ['Traces', traces(configuration)],
   ]
@@ -89,14 +91,16 @@ function describeEnvironment({
   return [['Environment', `${name} (${environmentId} of ${projectId})`]]
 }
 
-function describeProduct(product: ProductSettings): [string, string][] {
+function describeProduct(product: ProductSettings, tls: TlsSettings | null): [string, string][] {
   const { applicationListen, allowedOrigins, actionNetworks, jwtProviders } = product
   const providers = jwtProviders.map(({ name, kind, issuer }) => `${name} (${kind}, ${issuer})`)
   const documents = product.database === null ? 'in the Product root' : database(product.database)
   return [
     [
       'Application listener',
-      applicationListen === null ? 'none' : listener(applicationListen, true),
+      applicationListen === null
+        ? 'none'
+        : listener(applicationListen, product.applicationTlsTerminated, tls),
     ],
     ['Documents', documents],
     ['Files', files(product.storage)],
@@ -107,9 +111,18 @@ function describeProduct(product: ProductSettings): [string, string][] {
   ]
 }
 
-function listener(address: Parameters<typeof formatListener>[0], tlsTerminated: boolean): string {
-  const boundary = tlsTerminated ? 'TLS ends at a proxy before it' : 'loopback, plain'
+function listener(
+  address: Parameters<typeof formatListener>[0],
+  tlsTerminated: boolean,
+  tls: TlsSettings | null,
+): string {
+  const ownBoundary = tls === null ? 'loopback, plain' : 'TLS'
+  const boundary = tlsTerminated ? 'TLS ends at a proxy before it' : ownBoundary
   return `${formatListener(address)} (${boundary})`
+}
+
+function certificate({ pair: { names, endsAtMillis } }: TlsSettings): string {
+  return `${names}, until ${new Date(endsAtMillis).toISOString()}`
 }
 
 function s3Clients({ applicationListen, s3Host }: ProductSettings): string {
@@ -137,12 +150,27 @@ function notes(configuration: ServerSettings, environment: ProcessEnvironment): 
     (name) => `Readable by every user: the file of ${name}`,
   )
   const unread = unreadNames(environment).map((name) => `Not a setting of this server: ${name}`)
-  return [...deprecated, ...exposed, ...unread, ...proxyNotes(configuration.management)]
+  return [
+    ...deprecated,
+    ...exposed,
+    ...unread,
+    ...proxyNotes(configuration),
+    ...unused(configuration),
+  ]
 }
 
-/** Notes a missing TLS setting: the server has no TLS, so an HTTPS address needs a proxy. */
-function proxyNotes({ publicUrl, tlsTerminated }: ServerSettings['management']): string[] {
-  if (tlsTerminated || publicUrl?.startsWith('https:') !== true) return []
+/** Notes a certificate that no listener uses, since a proxy ends TLS before all of them. */
+function unused({ tls, management, product }: ServerSettings): string[] {
+  const isUsed =
+    !management.tlsTerminated ||
+    (product?.applicationListen != null && !product.applicationTlsTerminated)
+  if (tls === null || isUsed) return []
+  return ['No listener uses SERVICE_TLS_CERTIFICATE_FILE: all of them have TLS_TERMINATED set']
+}
+
+/** Notes a missing setting: without a certificate of the server, an HTTPS address needs a proxy. */
+function proxyNotes({ management: { publicUrl, tlsTerminated }, tls }: ServerSettings): string[] {
+  if (tls !== null || tlsTerminated || publicUrl?.startsWith('https:') !== true) return []
   return [
     'SERVICE_PUBLIC_MANAGEMENT_URL is HTTPS, so a proxy ends TLS: set ' +
       'SERVICE_MANAGEMENT_TLS_TERMINATED=true, or all operators share one rate limit',

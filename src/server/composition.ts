@@ -186,6 +186,10 @@ async function startProcesses(
     start: {
       rootPath: root,
       listen: applicationAddress!,
+      tlsTerminated: configuration.product!.applicationTlsTerminated,
+      certificatePaths: configuration.product!.applicationTlsTerminated
+        ? null
+        : (configuration.tls?.paths ?? null),
       databaseUrl: database?.url.reveal() ?? null,
       jwtProviders,
       allowedOrigins,

@@ -11,6 +11,7 @@ import { DOWNLOAD_IDLE_SECONDS } from '../http/transfers/downloads.ts'
 import { TAKES_NAMED_BYTES } from '../http/transfers/named-bytes.ts'
 import { sizedStreamOf } from '../http/transfers/sized-streams.ts'
 import { formatListener, type Listener } from '../settings/addresses.ts'
+import type { CertificatePair } from '../settings/tls.ts'
 import { ConnectionStreams } from '../system/connections/connection-streams.ts'
 import { type RemoteEnd, SendingRates } from '../system/sending-rates.ts'
 import type { System } from '../system/system.ts'
@@ -40,6 +41,8 @@ export interface ListenOptions {
   readonly log: Logger
   /** True if a trusted proxy before the listener terminates TLS. */
   readonly tlsTerminated: boolean
+  /** The certificate of a listener that ends TLS, which needs `sharesPort`; absent for another. */
+  readonly certificate?: CertificatePair | undefined
 }
 
 export interface OpenListener {
@@ -53,6 +56,11 @@ export interface OpenListener {
    * flight.
    */
   drain(): Promise<void>
+  /**
+   * Uses another certificate for the connections from now on; those that are open stay. Does
+   * nothing if the listener does not end TLS or has stopped. Throws SERVER_LISTEN_FAILED.
+   */
+  useCertificate(pair: CertificatePair): void
   /** Accepts no further connection. */
   stopListening(): void
   /** Stops listening and cuts every connection. */
@@ -84,60 +92,89 @@ const HOST_VIOLATION = { path: 'host', rule: 'one host, with or without a port' 
  */
 const SLASH = 0x2f
 
+type Server = Bun.Server<SocketSession>
+
 /** Opens the address. Throws SERVER_LISTEN_FAILED. */
 export function openListener(options: ListenOptions): OpenListener {
-  const { listen, app, codes, system, surface, tlsTerminated, sharesPort = false } = options
+  const { listen, surface } = options
+  const state = { isDraining: false }
+  const handlers = handlersOf(options, state)
+  const open = (at: BoundAddress, pair: CertificatePair | undefined): Server =>
+    bind(surface, () => Bun.serve({ ...handlers, ...at, ...(pair && { tls: tlsOf(pair) }) }))
+  let current = open(addressOf(listen, options.sharesPort), options.certificate)
+  const port = current.port!
+  /** Servers with an earlier certificate, until their last connection ends. */
+  const earlier = new Set<Server>()
+  let isListening = true
+  const servers = (): Server[] => [current, ...earlier]
+  const inFlight = (): number => servers().reduce((sum, each) => sum + each.pendingRequests, 0)
+  return {
+    surface,
+    address: 'host' in listen ? formatListener({ host: listen.host, port }) : 'a Unix socket',
+    inFlight,
+    drain: async () => {
+      state.isDraining = true
+      while (inFlight() > 0) await Bun.sleep(DRAIN_POLL_MILLIS)
+    },
+    // The runtime cannot change the certificate of a server, so another one takes its port.
+    useCertificate: (pair) => {
+      if (!isListening || options.certificate === undefined || !('host' in listen)) return
+      const before = current
+      current = open(addressOf({ ...listen, port }, true), pair)
+      earlier.add(before)
+      void before.stop(false).finally(() => earlier.delete(before))
+    },
+    stopListening: () => {
+      isListening = false
+      void current.stop(false)
+    },
+    cut: () => {
+      isListening = false
+      for (const each of servers()) void each.stop(true)
+    },
+  }
+}
+
+function tlsOf({ certificate, key }: CertificatePair) {
+  return { cert: certificate, key: key.reveal() }
+}
+
+/** Returns the options of a server that are the same for each certificate. */
+function handlersOf(options: ListenOptions, state: { readonly isDraining: boolean }) {
+  const { app, codes, system, tlsTerminated } = options
   let warnsOfProxy = !tlsTerminated
-  let isDraining = false
   /** The last valid Host, so that the next request with the same one is not checked again. */
   let knownHost: string | null = null
   // Applies to the whole process: the runtime has no option for one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
-  const server = bind(surface, () =>
-    Bun.serve<SocketSession>({
-      ...addressOf(listen, sharesPort),
-      idleTimeout: IDLE_SECONDS,
-      maxRequestBodySize: BODY_BYTES_MAX,
-      development: false,
-      websocket: SOCKETS,
-      fetch: (request, server) => {
-        const host = request.headers.get('host')
-        const hasHost = request.url.charCodeAt(0) !== SLASH
-        const binding = new Binding(request, server, options)
-        if (host && host !== knownHost && !isHost(host, request.url)) {
-          const fault = new Fault(codes.invalid, { violations: [HOST_VIOLATION] })
-          if (app.reject !== undefined) return app.reject(binding, fault)
-          return errorResponse(fault, system.ids.make('req'), codes)
-        }
-        knownHost = host
-        if (warnsOfProxy && request.headers.has(FORWARDED)) {
-          warnsOfProxy = false
-          warnOfProxy(options)
-        }
-        const routed = hasHost ? request : withHost(request)
-        const isHead = request.method === 'HEAD' && app.answersHead?.(routed) !== true
-        const response = isHead ? head(app, routed, binding) : app.fetch(routed, binding)
-        const sent = isDraining ? withoutReuse(response) : response
-        // The other responses have their body in memory.
-        return sent instanceof Promise ? sent.then((each) => binding.send(each, system)) : sent
-      },
-      error: (error) =>
-        errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
-    }),
-  )
   return {
-    surface,
-    address:
-      'host' in listen
-        ? formatListener({ host: listen.host, port: server.port! })
-        : 'a Unix socket',
-    inFlight: () => server.pendingRequests,
-    drain: async () => {
-      isDraining = true
-      while (server.pendingRequests > 0) await Bun.sleep(DRAIN_POLL_MILLIS)
+    idleTimeout: IDLE_SECONDS,
+    maxRequestBodySize: BODY_BYTES_MAX,
+    development: false,
+    websocket: SOCKETS,
+    fetch: (request: Request, server: Server) => {
+      const host = request.headers.get('host')
+      const hasHost = request.url.charCodeAt(0) !== SLASH
+      const binding = new Binding(request, server, options)
+      if (host && host !== knownHost && !isHost(host, request.url)) {
+        const fault = new Fault(codes.invalid, { violations: [HOST_VIOLATION] })
+        if (app.reject !== undefined) return app.reject(binding, fault)
+        return errorResponse(fault, system.ids.make('req'), codes)
+      }
+      knownHost = host
+      if (warnsOfProxy && request.headers.has(FORWARDED)) {
+        warnsOfProxy = false
+        warnOfProxy(options)
+      }
+      const routed = hasHost ? request : withHost(request)
+      const isHead = request.method === 'HEAD' && app.answersHead?.(routed) !== true
+      const response = isHead ? head(app, routed, binding) : app.fetch(routed, binding)
+      const sent = state.isDraining ? withoutReuse(response) : response
+      // The other responses have their body in memory.
+      return sent instanceof Promise ? sent.then((each) => binding.send(each, system)) : sent
     },
-    stopListening: () => void server.stop(false),
-    cut: () => void server.stop(true),
+    error: (error: Error) =>
+      errorResponse(new Fault(codes.internal, { cause: error }), system.ids.make('req'), codes),
   }
 }
 
@@ -145,7 +182,7 @@ export function openListener(options: ListenOptions): OpenListener {
  * Returns the options of the address. The runtime shares a port by default, so that two servers of
  * one user would each get a part of the connections.
  */
-function addressOf(listen: ListenOptions['listen'], sharesPort: boolean): BoundAddress {
+function addressOf(listen: ListenOptions['listen'], sharesPort = false): BoundAddress {
   if ('host' in listen) return { hostname: listen.host, port: listen.port, reusePort: sharesPort }
   // The types of the runtime know either form, but not a choice of both.
   return { unix: listen.socketPath } as unknown as BoundAddress
@@ -226,6 +263,8 @@ class Binding implements ApplicationBinding {
   readonly #server: Bun.Server<SocketSession>
   readonly #tlsTerminated: boolean
   readonly #isInternal: boolean
+  /** True if the runtime encrypts what it sends. */
+  readonly #isEncrypted: boolean
   #connection: Connection | null = null
   /** True once the response is sent beside the runtime, whose times do not apply to it. */
   #isStreamed = false
@@ -233,12 +272,13 @@ class Binding implements ApplicationBinding {
   constructor(
     request: Request,
     server: Bun.Server<SocketSession>,
-    { tlsTerminated, listen }: Pick<ListenOptions, 'tlsTerminated' | 'listen'>,
+    { tlsTerminated, listen, certificate }: ListenOptions,
   ) {
     this.#request = request
     this.#server = server
     this.#tlsTerminated = tlsTerminated
     this.#isInternal = 'socketPath' in listen
+    this.#isEncrypted = certificate !== undefined
   }
 
   get peer(): string {
@@ -273,7 +313,7 @@ class Binding implements ApplicationBinding {
 
   /** Returns what the runtime sends: the response, or nothing once its stream was sent. */
   send(response: Response, system: Clock): Response | Promise<Response> {
-    const body = sizedStreamOf(response)
+    const body = this.#isEncrypted ? null : sizedStreamOf(response)
     return body === null ? response : this.#stream(response, body, system)
   }
 

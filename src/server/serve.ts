@@ -19,6 +19,7 @@ import { acceptedLoss } from './arguments.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { type ListenOptions, type OpenListener, openListener, type Surface } from './listeners.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
+import { CertificateWatch } from './tls/certificate-watch.ts'
 
 /** Time limit for requests and scheduled work in progress after the first signal to stop. */
 const DRAIN_MILLIS = 15_000
@@ -35,6 +36,8 @@ interface ServerContext {
 
 interface AdmittingListener extends OpenListener {
   readonly admission: Admission
+  /** True if the listener ends TLS itself. */
+  readonly endsTls: boolean
 }
 
 export async function run(
@@ -64,6 +67,7 @@ export async function run(
     // Added first, so closed last: until then new requests are rejected with a retry time.
     closing.add(() => close(listeners))
     listen(context, listeners)
+    watchCertificate(context, listeners, closing)
     const { openServer } = await import('./composition.ts')
     const application = listeners.find(({ surface }) => surface === 'application')
     const apps = await openServer({
@@ -105,19 +109,40 @@ function warnOfSettings({ deprecatedNames, exposedNames }: ServerSettings, log: 
 /** Adds each open listener to `listeners`, so that the caller closes it if a later one fails. */
 function listen(context: ServerContext, listeners: AdmittingListener[]): void {
   const { management, product } = context.configuration
-  listeners.push(openAdmitting(context, 'management', management))
+  listeners.push(openOwn(context, 'management', management, false))
   const { applicationListen } = product ?? {}
   if (applicationListen) {
-    const address = { listen: applicationListen, tlsTerminated: true }
-    const sharesPort = product!.applicationProcesses > 1
-    // A shared port would not tell that another server listens on it.
-    if (sharesPort) openAdmitting(context, 'application', address).cut()
-    listeners.push(openAdmitting(context, 'application', { ...address, sharesPort }))
+    const address = {
+      listen: applicationListen,
+      tlsTerminated: product!.applicationTlsTerminated,
+    }
+    listeners.push(openOwn(context, 'application', address, product!.applicationProcesses > 1))
   }
-  for (const { surface, address, inFlight } of listeners) {
+  for (const { surface, address, endsTls, inFlight } of listeners) {
     context.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
-    context.log.info('server.listening', { message: `${surface} on ${address}`, surface, address })
+    const message = `${surface} on ${address}${endsTls ? ' with TLS' : ''}`
+    context.log.info('server.listening', { message, surface, address, tls: endsTls })
   }
+}
+
+/** Gives the listeners that end TLS each new certificate. */
+function watchCertificate(
+  { configuration, system, log, metrics }: ServerContext,
+  listeners: readonly AdmittingListener[],
+  closing: ShutdownStack,
+): void {
+  if (configuration.tls === null) return
+  const watch = new CertificateWatch({
+    ...configuration.tls,
+    system,
+    log,
+    onCertificate: (pair) => {
+      for (const each of listeners) each.useCertificate(pair)
+    },
+  })
+  metrics.addSource(() => ({ certificateRemainingMicros: watch.remainingMicros }))
+  watch.start()
+  closing.add(() => watch.stop())
 }
 
 const ORIGINS = {
@@ -131,10 +156,25 @@ const ORIGINS = {
   },
 } as const
 
+/** Opens an address that no other server has, with the certificate where no proxy ends TLS. */
+function openOwn(
+  context: ServerContext,
+  surface: Surface,
+  address: Pick<ListenOptions, 'listen' | 'tlsTerminated'>,
+  hasProcesses: boolean,
+): AdmittingListener {
+  const { tls } = context.configuration
+  const certificate = address.tlsTerminated ? undefined : tls?.pair
+  const sharesPort = hasProcesses || certificate !== undefined
+  // A shared port would not tell that another server listens on it.
+  if (sharesPort) openAdmitting(context, surface, address).cut()
+  return openAdmitting(context, surface, { ...address, sharesPort, certificate })
+}
+
 function openAdmitting(
   { configuration, system, log, counts }: ServerContext,
   surface: Surface,
-  bound: Pick<ListenOptions, 'listen' | 'tlsTerminated' | 'sharesPort'>,
+  bound: Pick<ListenOptions, 'listen' | 'tlsTerminated' | 'sharesPort' | 'certificate'>,
 ): AdmittingListener {
   const { codes, probes } = ORIGINS[surface]
   const allowedOrigins = new Set(configuration.product?.allowedOrigins)
@@ -148,7 +188,7 @@ function openAdmitting(
     },
   })
   const listener = openListener({ surface, app: admission, codes, system, log, ...bound })
-  return { ...listener, admission }
+  return { ...listener, admission, endsTls: bound.certificate !== undefined }
 }
 
 /** Logs uncaught errors instead of exiting: one faulty request must not end all others. */

@@ -131,4 +131,16 @@ export const SETTING_CHANGES: readonly SettingChange[] = [
     change: 'new',
     note: 'ended sessions are removed after 90 days without it',
   },
+  {
+    version: '0.5.0',
+    name: 'SERVICE_TLS_CERTIFICATE_FILE',
+    change: 'new',
+    note: 'certificate with which listeners behind no proxy end TLS; they have none without it',
+  },
+  {
+    version: '0.5.0',
+    name: 'SERVICE_TLS_KEY_FILE',
+    change: 'new',
+    note: 'private key of that certificate',
+  },
 ]

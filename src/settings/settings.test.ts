@@ -1,3 +1,4 @@
+import { symlinkSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import {
   APPLICATION,
@@ -7,9 +8,11 @@ import {
   MANAGED,
   PEPPER,
   ROOT,
+  special,
   URL_OK,
 } from '../../testing/environments/environments.ts'
 import { type Environment, ROWS } from '../../testing/environments/rows.ts'
+import { TLS } from '../../testing/environments/tls-rows.ts'
 import { Fault } from '../errors/fault.ts'
 import {
   OWNER_RECOVERY_PHRASE,
@@ -140,6 +143,22 @@ describe('a valid environment', () => {
     expect(configuration.identityPepper.reveal()).toBe(PEPPER)
     expect(JSON.stringify(configuration)).not.toContain(PEPPER)
     expect(JSON.stringify(configuration)).not.toContain('canary%40pw')
+  })
+
+  it('a certificate opens listeners beyond loopback, and its key is never printed', () => {
+    const listen = { SERVICE_MANAGEMENT_LISTEN: '0.0.0.0:443' }
+    const { tls, management, product } = parseSettings({ ...BASE, ...TLS, ...listen }, 'serve')
+    expect(management).toMatchObject({ tlsTerminated: false, listen: { port: 443 } })
+    expect(product).toMatchObject({ applicationTlsTerminated: false })
+    expect(tls?.pair.names).toBe('DNS:canary.test')
+    expect(tls?.pair.key.reveal()).toContain('PRIVATE KEY')
+    expect(JSON.stringify(tls)).not.toContain('PRIVATE KEY')
+  })
+
+  it('a certificate may be a symbolic link, as programs that renew it make one', () => {
+    const link = special('live.pem', (path) => symlinkSync(TLS.SERVICE_TLS_CERTIFICATE_FILE, path))
+    const settings = { ...BASE, ...TLS, SERVICE_TLS_CERTIFICATE_FILE: link }
+    expect(parseSettings(settings, 'serve').tls?.paths.certificate).toBe(link)
   })
 
   it('a valid environment is frozen all the way down', () => {
@@ -380,7 +399,7 @@ describe('the table of settings', () => {
   it('the table of settings names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(62 + 9 + 2 * 2)
+    expect(names).toHaveLength(64 + 9 + 2 * 2)
   })
 
   it('unknown SERVICE_ and OTEL_ names are reported', () => {

@@ -36,6 +36,7 @@ import {
   wholeNumber,
 } from './sources.ts'
 import { readS3Host, readStorage, type StorageSettings } from './storage.ts'
+import { readTls, type TlsSettings } from './tls.ts'
 import { readTraces, type TraceSettings } from './traces.ts'
 import type { PlainName, SecretName } from './variables.ts'
 
@@ -56,6 +57,8 @@ export interface ServerSettings {
   readonly identityPepper: Secret
   readonly stateDirectory: string
   readonly management: ManagementSettings
+  /** The certificate of the listeners before which no proxy ends TLS; null if none ends TLS. */
+  readonly tls: TlsSettings | null
   readonly oidc: OidcProvider | null
   /** Issuers of the tokens of CI jobs and service accounts. */
   readonly workloads: readonly OidcProvider[]
@@ -94,8 +97,10 @@ export interface ProductSettings {
   readonly root: string
   /** Processes that answer the application origin; 1 for the main process alone. */
   readonly applicationProcesses: number
-  /** Always behind a trusted proxy that ends TLS. */
+  /** Behind a trusted proxy that ends TLS, unless the server has a certificate. */
   readonly applicationListen: Listener | null
+  /** True if a trusted proxy terminates TLS before the application listener. */
+  readonly applicationTlsTerminated: boolean
   /** The host, without a port, at whose root the application listener answers S3 clients. */
   readonly s3Host: string | null
   readonly allowedOrigins: readonly string[]
@@ -143,13 +148,15 @@ const MANAGED_TOKEN_BYTES_MAX = 8192
 export function parseSettings(environment: ProcessEnvironment, mode: SettingsMode): ServerSettings {
   const identityDatabase = database(environment, 'SERVICE_IDENTITY_DATABASE_URL')!
   const identityPepper = pepper(environment)
-  const ofProduct = product(environment)
+  const tls = readTls(environment)
+  const ofProduct = product(environment, tls)
   const memory = readMemory(environment, ofProduct?.applicationProcesses ?? 1)
   const configuration: ServerSettings = {
     identityDatabase,
     identityPepper,
     stateDirectory: directory(environment, 'SERVICE_STATE_DIRECTORY')!,
-    management: management(environment),
+    management: management(environment, tls),
+    tls,
     ...readIdentityProviders(environment, identityPepper),
     managedSource: managedSource(environment),
     product: ofProduct,
@@ -198,12 +205,14 @@ function directory(environment: ProcessEnvironment, name: PlainName): string | n
   return path
 }
 
-function management(environment: ProcessEnvironment): ManagementSettings {
+function management(environment: ProcessEnvironment, tls: TlsSettings | null): ManagementSettings {
   const name = 'SERVICE_MANAGEMENT_LISTEN'
   const listen = listener(environment, name)!
   const tlsTerminated = flag(environment, 'SERVICE_MANAGEMENT_TLS_TERMINATED', 'true')
-  if (!listen.loopback && !tlsTerminated) {
-    const rule = 'a loopback address; another one needs SERVICE_MANAGEMENT_TLS_TERMINATED=true'
+  if (!listen.loopback && !tlsTerminated && tls === null) {
+    const rule =
+      'a loopback address; another one needs SERVICE_MANAGEMENT_TLS_TERMINATED=true or ' +
+      'SERVICE_TLS_CERTIFICATE_FILE'
     throw invalid(name, rule)
   }
   return { listen, tlsTerminated, publicUrl: publicUrl(environment) }
@@ -260,14 +269,15 @@ function requireToken({ name, secret }: SecretSource): void {
   }
 }
 
-function product(environment: ProcessEnvironment): ProductSettings | null {
+function product(environment: ProcessEnvironment, tls: TlsSettings | null): ProductSettings | null {
   const root = directory(environment, 'SERVICE_PRODUCT_ROOT')
   const listenName = 'SERVICE_APPLICATION_LISTEN'
   const tlsName = 'SERVICE_APPLICATION_TLS_TERMINATED'
   const applicationListen = listener(environment, listenName)
   const tlsTerminated = flag(environment, tlsName, 'true')
-  if (applicationListen !== null && !tlsTerminated) {
-    throw invalid(listenName, `only together with ${tlsName}=true`)
+  if (applicationListen !== null && !tlsTerminated && tls === null) {
+    const rule = `only together with ${tlsName}=true or SERVICE_TLS_CERTIFICATE_FILE`
+    throw invalid(listenName, rule)
   }
   if (applicationListen === null && tlsTerminated) {
     throw invalid(tlsName, `only together with ${listenName}`)
@@ -293,7 +303,7 @@ function product(environment: ProcessEnvironment): ProductSettings | null {
     )
     const backups = readBackups(environment, { root, files: storage.s3 })
     const parts = { applicationListen, applicationProcesses, s3Host, database, storage, backups }
-    return { root, ...parts, ...lists }
+    return { root, applicationTlsTerminated: tlsTerminated, ...parts, ...lists }
   }
   if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)

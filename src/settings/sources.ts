@@ -19,8 +19,11 @@ import {
 
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
-/** The one file with a secret (the pepper of subjects) whose setting has no `_FILE` form. */
-const OIDC_CONFIG: VariableName = 'SERVICE_PLATFORM_OIDC_CONFIG'
+/** Files with a secret (the pepper of subjects, a private key) that no `_FILE` form names. */
+const SECRET_FILES: readonly VariableName[] = [
+  'SERVICE_PLATFORM_OIDC_CONFIG',
+  'SERVICE_TLS_KEY_FILE',
+]
 /** Secret files and values (contract/management.md, Limits). */
 export const VALUE_BYTES_MAX = 64 * 1024
 const CONTROL = /[\u0000-\u001f\u007f]/
@@ -85,7 +88,7 @@ export function deprecatedNames(
 export function exposedNames(environment: ProcessEnvironment): string[] {
   const sources = VARIABLES.filter(({ secret }) => secret).flatMap((row) => sourceNames(row))
   const files = sources.filter((name) => name.endsWith('_FILE'))
-  return [...files, OIDC_CONFIG].filter((name) => {
+  return [...files, ...SECRET_FILES].filter((name) => {
     const path = environment[name]
     return path !== undefined && isReadableByOthers(path)
   })

@@ -58,6 +58,22 @@ export const VARIABLES = [
       'Exactly true: behind a proxy that ends TLS; trusts X-Forwarded-For, permits any address',
   },
   {
+    name: 'SERVICE_TLS_CERTIFICATE_FILE',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description:
+      'Absolute path of a PEM file with the certificate and those of its issuers; listeners that ' +
+      'stand behind no proxy then end TLS',
+  },
+  {
+    name: 'SERVICE_TLS_KEY_FILE',
+    required: 'paired',
+    secret: false,
+    file: false,
+    description: 'Absolute path of a PEM file with the private key of the certificate',
+  },
+  {
     name: 'SERVICE_PUBLIC_MANAGEMENT_URL',
     required: 'no',
     secret: false,
@@ -112,7 +128,9 @@ export const VARIABLES = [
     required: 'paired',
     secret: false,
     file: false,
-    description: 'Exactly true: behind a proxy that ends TLS; trusts X-Forwarded-For',
+    description:
+      'Exactly true: behind a proxy that ends TLS; trusts X-Forwarded-For; required without a ' +
+      'certificate of the server',
   },
   {
     name: 'SERVICE_PLATFORM_DATABASE_URL',

@@ -17,6 +17,7 @@ import {
   URL_OK,
 } from './environments.ts'
 import { STORAGE } from './storage-rows.ts'
+import { TLS_ROWS } from './tls-rows.ts'
 import { TRACES } from './trace-rows.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -419,5 +420,6 @@ export const ROWS = [
   ...PRODUCT,
   ...STORAGE,
   ...BACKUPS,
+  ...TLS_ROWS,
   ...TRACES,
 ]

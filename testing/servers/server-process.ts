@@ -59,7 +59,8 @@ export async function startServer(options: ServerOptions): Promise<ServerProcess
       options.onLine?.(line)
       const record = parseRecord(line)
       if (record?.event === 'server.listening') {
-        origins.set(record.surface ?? '', `http://${record.address}`)
+        const scheme = record.tls === true ? 'https' : 'http'
+        origins.set(record.surface ?? '', `${scheme}://${record.address}`)
       }
       if (record?.event !== 'server.ready') return
       clearTimeout(timer)
@@ -136,6 +137,7 @@ interface LogRecord {
   readonly event: string
   readonly surface?: string
   readonly address?: string
+  readonly tls?: boolean
 }
 
 function parseRecord(line: string): LogRecord | null {

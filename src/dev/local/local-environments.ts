@@ -135,6 +135,7 @@ function settingsOf({
     product: {
       root: rootPath,
       applicationListen: null,
+      applicationTlsTerminated: false,
       applicationProcesses: 1,
       s3Host: null,
       database: null,

@@ -34,6 +34,7 @@ import { resolveTarget, unservedReason } from '../../product/serving/target-reso
 import { runnerCommand } from '../../runner/command.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
 import { dieWithParent } from '../../runner/sandbox/privileges.ts'
+import { type CertificatePair, readCertificatePair } from '../../settings/tls.ts'
 import { Cursors } from '../../storage/cursors.ts'
 import { DOCUMENTS_FILE, followProductRoot, type ProductRoot } from '../../storage/root.ts'
 import { keepMemory } from '../../system/memory/memory-keeper.ts'
@@ -49,7 +50,8 @@ import { BUILD_VERSION } from '../../value/version.ts'
 import { prepareManifests } from '../../wire/files/manifest.ts'
 import { followBlobs } from '../blobs.ts'
 import type { ServerIo } from '../io.ts'
-import { openListener } from '../listeners.ts'
+import { type OpenListener, openListener } from '../listeners.ts'
+import { CertificateWatch } from '../tls/certificate-watch.ts'
 import { Channel } from './channel.ts'
 import { currentApp } from './current-app.ts'
 import { Follower } from './follower.ts'
@@ -149,15 +151,19 @@ async function open(
   })
   await product.serving.whenIdle()
   await follower.current()
+  const { certificatePaths: paths } = start
+  const pair = paths === null ? undefined : readCertificatePair(paths)
   const listener = openListener({
     ...shared,
     surface: 'application',
     listen: start.listen,
     sharesPort: true,
-    tlsTerminated: true,
+    tlsTerminated: start.tlsTerminated,
+    certificate: pair,
     app: currentApp(origin, follower, forwarded, bodies),
     codes: APPLICATION_CODES,
   })
+  const watch = watchCertificate(start, shared, listener, pair)
   metrics.addSource(() => ({ applicationRequestsInFlight: listener.inFlight() }))
   const status = () => ({ realtime: origin.health(), metrics: metrics.own() })
   const report = () => channel.post({ kind: 'status', status: status() })
@@ -167,6 +173,7 @@ async function open(
     async drain() {
       // Spreading the reconnections of many clients takes seconds, in which calls are still served.
       await origin.drain()
+      watch?.stop()
       listener.stopListening()
       const cut = setTimeout(() => listener.cut(), DRAIN_MILLIS)
       await listener.drain()
@@ -180,6 +187,20 @@ async function open(
       await channel.sent()
     },
   }
+}
+
+/** The main process logs what comes of a new certificate, so this one does not. */
+function watchCertificate(
+  { certificatePaths: paths }: StartMessage,
+  { system }: Shared,
+  listener: OpenListener,
+  pair: CertificatePair | undefined,
+): CertificateWatch | null {
+  if (paths === null || pair === undefined) return null
+  const onCertificate = (next: CertificatePair) => listener.useCertificate(next)
+  const watch = new CertificateWatch({ paths, pair, system, log: null, onCertificate })
+  watch.start()
+  return watch
 }
 
 interface LogSources {

@@ -8,6 +8,7 @@ import type { ServedTargets } from '../../product/serving/serving.ts'
 import type { Listener } from '../../settings/addresses.ts'
 import type { MemorySettings } from '../../settings/memory.ts'
 import type { RealtimeSettings } from '../../settings/realtime.ts'
+import type { CertificatePaths } from '../../settings/tls.ts'
 import type { TraceSettings } from '../../settings/traces.ts'
 import type { S3Address } from '../../storage/blobs/s3-objects.ts'
 import type { KeyPublisher, PublishedKeySet } from '../../storage/control/published-keys.ts'
@@ -27,6 +28,10 @@ export interface StartMessage {
   readonly rootPath: string
   /** The address to listen on, which all application processes share. */
   readonly listen: Listener
+  /** True if a trusted proxy terminates TLS before the address. */
+  readonly tlsTerminated: boolean
+  /** The files of the certificate if this process ends TLS; otherwise null. */
+  readonly certificatePaths: CertificatePaths | null
   readonly countersPath: string
   /** The memory in which all processes keep the rate limits of the application origin. */
   readonly limitsPath: string

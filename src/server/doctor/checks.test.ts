@@ -74,6 +74,7 @@ const HEALTHY: Values = {
     jwtDefect: null,
     publicUrl: 'https://manage.example',
     tlsTerminated: true,
+    endsTls: false,
     plainOrigins: [],
   },
   stateDirectory: null,

@@ -22,6 +22,8 @@ export interface SettingsReading {
   readonly jwtDefect: string | null
   readonly publicUrl: string | null
   readonly tlsTerminated: boolean
+  /** True if the management listener ends TLS itself. */
+  readonly endsTls: boolean
   /** Allowed browser origins of other machines without TLS. */
   readonly plainOrigins: readonly string[]
 }

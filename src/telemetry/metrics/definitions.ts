@@ -104,6 +104,7 @@ export const GAUGES = {
   backupSequence: 'Newest commit that can be restored from the target of backups',
   backupRehearsalAgeMicros: 'Age of the newest rehearsal of a restore that passed',
   backupFilesSequence: 'Newest commit up to which the bytes of all files can be restored too',
+  certificateRemainingMicros: 'Time until the certificate of the server ends; 0 if it has ended',
   queryCacheEntries: 'Results in the query cache',
   queryCacheCharacters: 'Characters of cached keys and results, and bytes of their read sets',
   queryCacheHitPercent: 'Hit rate of the query cache since the start',

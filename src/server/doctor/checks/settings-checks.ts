@@ -79,19 +79,21 @@ export const SETTINGS_CHECKS = [
       'limit.',
     repair: 'export SERVICE_MANAGEMENT_TLS_TERMINATED=true',
     reads: ({ settings }) => settings,
-    evaluate: ({ publicUrl, tlsTerminated }) =>
-      publicUrl?.startsWith('https:') === true && !tlsTerminated
+    evaluate: ({ publicUrl, tlsTerminated, endsTls }) => {
+      if (endsTls) return ok('this server ends TLS')
+      return publicUrl?.startsWith('https:') === true && !tlsTerminated
         ? warning(`${publicUrl} has TLS, which this server does not end`)
-        : ok(tlsTerminated ? 'a proxy ends TLS' : 'no proxy is expected'),
+        : ok(tlsTerminated ? 'a proxy ends TLS' : 'no proxy is expected')
+    },
   }),
   check({
     name: 'management-url',
     why: 'Without a public URL, operators elsewhere link to an address of this machine.',
     repair: 'export SERVICE_PUBLIC_MANAGEMENT_URL=https://HOST',
     reads: ({ settings }) => settings,
-    evaluate: ({ publicUrl, tlsTerminated }) =>
-      tlsTerminated && publicUrl === null
-        ? warning('a proxy ends TLS, but no public URL is set')
+    evaluate: ({ publicUrl, tlsTerminated, endsTls }) =>
+      (tlsTerminated || endsTls) && publicUrl === null
+        ? warning('operators use TLS, but no public URL is set')
         : ok(publicUrl ?? 'no public URL is set, and no proxy needs one'),
   }),
   check({

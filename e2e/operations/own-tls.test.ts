@@ -1,0 +1,251 @@
+/**
+ * A compiled server that ends TLS itself, with one and with two application processes: operators
+ * and callers use it without a proxy, and its certificate is renewed while they do.
+ */
+import { once } from 'node:events'
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { connect as connectPlain } from 'node:net'
+import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { realtimeProtocol } from '../../src/wire/realtime.ts'
+import { type Certificate, selfSigned } from '../../testing/certificates.ts'
+import type { ServerProcess } from '../../testing/servers/server-process.ts'
+import { argv } from '../argv.ts'
+import {
+  createInstallation,
+  type Environment,
+  type Installation,
+  productEnvironment,
+} from '../harness.ts'
+
+const DEADLINE_MS = 120_000
+const FUNCTIONS = `import { query, v } from 'svc'
+export const hello = query({
+  clients: ['confidential'], returns: v.string(), handler: () => 'hello',
+})
+`
+const first = selfSigned('localhost', 'first.test')
+const second = selfSigned('localhost', 'second.test')
+const trusted = [first.certificate, second.certificate]
+
+interface Served {
+  readonly installation: Installation
+  readonly server: ServerProcess
+  readonly settings: Environment
+  readonly key: string
+  readonly applicationPort: number
+  readonly managementPort: number
+  renew(given: Certificate): void
+  svc(args: readonly string[]): Promise<Record<string, never>>
+}
+
+/** Serves a Workspace at https://localhost; the client trusts both certificates. */
+async function serve(processes: string): Promise<Served> {
+  const installation = await createInstallation()
+  const within = (name: string) => join(installation.directory, name)
+  const renew = ({ certificate, key }: Certificate): void => {
+    for (const [name, content] of [
+      ['tls.pem', certificate],
+      ['tls.key', key],
+    ] as const) {
+      writeFileSync(within(`${name}.new`), content, { mode: 0o600 })
+      renameSync(within(`${name}.new`), within(name))
+    }
+  }
+  renew(first)
+  writeFileSync(within('trusted.pem'), trusted.join(''))
+  const managementPort = Number(installation.environment.SERVICE_MANAGEMENT_LISTEN!.split(':')[1])
+  const url = `https://localhost:${managementPort}`
+  const { SERVICE_APPLICATION_TLS_TERMINATED: _, ...product } = productEnvironment(installation)
+  const settings = {
+    ...product,
+    SERVICE_APPLICATION_PROCESSES: processes,
+    SERVICE_PUBLIC_MANAGEMENT_URL: url,
+    SERVICE_TLS_CERTIFICATE_FILE: within('tls.pem'),
+    SERVICE_TLS_KEY_FILE: within('tls.key'),
+  }
+  const svc = async (args: readonly string[], extra: Environment = {}) => {
+    const environment = { NODE_EXTRA_CA_CERTS: within('trusted.pem'), ...extra }
+    const result = await installation.svc(argv`${args} --json`, environment)
+    if (result.status !== 0) throw new Error(`${args.join(' ')}\n${result.stdout}${result.stderr}`)
+    return JSON.parse(result.stdout)
+  }
+  const root = argv`--root ${installation.productRoot}`
+  await svc(argv`init ${root} --workspace ${installation.workspace} --name Tls`)
+  writeFileSync(join(installation.workspace, 'functions/greeting.ts'), FUNCTIONS)
+  const server = await installation.start(settings)
+  const code = readFileSync(installation.codeFile, 'utf8').trim()
+  await svc(argv`login --url ${url} --code-env CODE`, { CODE: code })
+  const { projectId, environmentId } = JSON.parse(
+    readFileSync(join(installation.productRoot, 'service.json'), 'utf8'),
+  )
+  await svc(argv`link ${root} --project-id ${projectId} --environment-id ${environmentId}`)
+  await svc(argv`release --remote ${root} --channel production --no-typecheck`)
+  const named = argv`--remote ${root} --name caller`
+  const { client } = await svc(
+    argv`clients create ${named} --kind confidential --scopes query,realtime`,
+  )
+  const { key } = await svc(argv`credentials create ${named} --client ${client.clientId}`)
+  const applicationPort = Number(installation.applicationListen.split(':')[1])
+  return { installation, server, settings, key, applicationPort, managementPort, renew, svc }
+}
+
+/** Calls the Function over a connection of its own. */
+function hello({ applicationPort, key }: Served): Promise<string> {
+  const headers = { 'x-service-key': key, 'x-service-target': 'channel:production' }
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        host: 'localhost',
+        port: applicationPort,
+        path: '/v1/functions/greeting.hello',
+        headers,
+        ca: trusted,
+        agent: false,
+      },
+      (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (part) => {
+          text += part
+        })
+        response.once('end', () => resolve(text))
+      },
+    )
+    sent.once('error', reject)
+    sent.end()
+  })
+}
+
+/** Opens an authenticated connection, which stays open. */
+async function realtime({ applicationPort, key }: Served): Promise<WebSocket> {
+  const url = `wss://localhost:${applicationPort}/v1/realtime`
+  const socket = new WebSocket(url, realtimeProtocol(1), { ca: trusted })
+  await once(socket, 'open')
+  const answer = once(socket, 'message')
+  send(socket, { type: 'authenticate', applicationKey: key })
+  expect(String((await answer)[0])).toContain('"authenticated"')
+  return socket
+}
+
+function send(socket: WebSocket, message: object): void {
+  socket.send(JSON.stringify({ version: 1, ...message }))
+}
+
+async function handshake(port: number, options = {}): Promise<TLSSocket> {
+  const socket = connect({ host: 'localhost', port, ca: trusted, ...options })
+  await once(socket, 'secureConnect')
+  return socket
+}
+
+async function namesAt(port: number): Promise<string> {
+  const socket = await handshake(port)
+  const { subjectaltname = '' } = socket.getPeerCertificate()
+  socket.destroy()
+  return subjectaltname
+}
+
+describe.each(['1', '2'])('a server that ends TLS, with %s application processes', (processes) => {
+  let served: Served
+
+  beforeAll(async () => {
+    served = await serve(processes)
+  })
+  afterAll(() => served?.installation.dispose())
+
+  /** Calls again where a connection met the instant of a change; each process has one. */
+  async function helloAgain(onFailure: () => void): Promise<string> {
+    for (let tries = 0; tries < Number(processes) + 1; tries++) {
+      try {
+        return await hello(served)
+      } catch {
+        onFailure()
+      }
+    }
+    return hello(served)
+  }
+
+  test('operators and callers use it without a proxy', async () => {
+    expect(JSON.parse(await hello(served))).toMatchObject({ result: 'hello' })
+    expect(served.server.management).toMatch(/^https:/)
+    const metrics = await served.svc(
+      argv`metrics --root ${served.installation.productRoot} --remote`,
+    )
+    expect(JSON.stringify(metrics)).toContain('certificateRemainingMicros')
+  })
+
+  test('a caller without TLS, and one with TLS 1.1, gets no answer', async () => {
+    const plain = connectPlain(served.applicationPort, 'localhost')
+    plain.end('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    let received = ''
+    plain.setEncoding('latin1').on('data', (part) => {
+      received += part
+    })
+    plain.on('error', () => {})
+    await once(plain, 'close')
+    expect(received).not.toContain('HTTP/')
+    const old = { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' }
+    await expect(handshake(served.applicationPort, old)).rejects.toThrow()
+  })
+
+  test('another server cannot share its address', async () => {
+    const { installation, settings } = served
+    const other = { ...settings, SERVICE_PRODUCT_ROOT: join(installation.directory, 'other') }
+    await expect(installation.start(other)).rejects.toThrow('SERVER_LISTEN_FAILED')
+  })
+
+  test('a new certificate serves new connections, and those that are open stay', async () => {
+    const { applicationPort, managementPort } = served
+    const socket = await realtime(served)
+    let isRenewed = false
+    let [calls, failures] = [0, 0]
+    const callers = Array.from({ length: 4 }, async () => {
+      while (!isRenewed) {
+        const answer = await helloAgain(() => failures++)
+        calls++
+        expect(JSON.parse(answer)).toMatchObject({ result: 'hello' })
+      }
+    })
+    served.renew(second)
+    for (const port of [applicationPort, managementPort]) {
+      // Each process looks for itself, so all of many connections must have it.
+      const all = async () => Promise.all(Array.from({ length: 16 }, () => namesAt(port)))
+      const renewed = Array.from({ length: 16 }, () => expect.stringContaining('second.test'))
+      await expect.poll(all, { timeout: DEADLINE_MS }).toEqual(renewed)
+    }
+    isRenewed = true
+    await Promise.all(callers)
+    console.log(`${failures} of ${calls} calls over new connections failed while it was renewed`)
+    expect(calls).toBeGreaterThan(0)
+    const pong = once(socket, 'message')
+    send(socket, { type: 'ping', nonce: 'open' })
+    expect(JSON.parse(String((await pong)[0]))).toMatchObject({ type: 'pong', nonce: 'open' })
+    socket.terminate()
+    const events = () => served.server.lines.join('\n')
+    expect(events()).toContain('server.certificate_replaced')
+  })
+
+  test('files that do not fit leave the certificate as it is', async () => {
+    const { applicationPort, server } = served
+    served.renew({ certificate: first.certificate, key: second.key })
+    await expect
+      .poll(() => server.lines.join('\n'), { timeout: DEADLINE_MS })
+      .toContain('server.certificate_rejected')
+    expect(await namesAt(applicationPort)).toContain('second.test')
+    expect(JSON.parse(await hello(served))).toMatchObject({ result: 'hello' })
+  })
+
+  test('the server stops while connections of an earlier certificate are open', async () => {
+    const { applicationPort } = served
+    const socket = await realtime(served)
+    served.renew(first)
+    await expect
+      .poll(() => namesAt(applicationPort), { timeout: DEADLINE_MS })
+      .toContain('first.test')
+    const closed = once(socket, 'close')
+    expect(await served.server.stop()).toBe(0)
+    await closed
+  })
+})

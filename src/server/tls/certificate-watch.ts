@@ -1,0 +1,103 @@
+/**
+ * Reads the files of the certificate once they changed, and passes on another certificate. It
+ * compares names, not open files: programs that renew certificates replace files, symbolic links
+ * or the directory that a link leads through.
+ */
+import { type CertificatePair, readCertificatePair, type TlsSettings } from '../../settings/tls.ts'
+import { stateOfPath } from '../../system/certificates.ts'
+import type { System } from '../../system/system.ts'
+import type { Logger } from '../../telemetry/log.ts'
+
+/** @limit Requests: interval at which the server looks for a new certificate */
+export const CERTIFICATE_CHECK_MILLIS = 10_000
+/** Programs renew certificates earlier, so one that ends sooner has been forgotten. */
+const WARNING_MILLIS = 14 * 86_400_000
+
+export interface CertificateWatchOptions extends TlsSettings {
+  readonly system: Pick<System, 'nowMillis'>
+  /** Null where another process logs what comes of the same files. */
+  readonly log: Logger | null
+  readonly onCertificate: (pair: CertificatePair) => void
+}
+
+export class CertificateWatch {
+  readonly #options: CertificateWatchOptions
+  #pair: CertificatePair
+  /** The state of both files that was read last, with or without success. */
+  #read: string
+  #seen: string
+  #timer: ReturnType<typeof setInterval> | null = null
+
+  constructor(options: CertificateWatchOptions) {
+    this.#options = options
+    this.#pair = options.pair
+    this.#read = this.#state()
+    this.#seen = this.#read
+    this.#warnOfEnd()
+  }
+
+  get pair(): CertificatePair {
+    return this.#pair
+  }
+
+  /** Microseconds until the certificate ends; 0 once it has ended. */
+  get remainingMicros(): number {
+    const { system } = this.#options
+    return Math.max(0, this.#pair.endsAtMillis - system.nowMillis()) * 1000
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.check(), CERTIFICATE_CHECK_MILLIS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+
+  /**
+   * Reads files that changed, and stayed the same since the check before: between the change of the
+   * certificate and that of its key, both do not fit.
+   */
+  check(): void {
+    const state = this.#state()
+    const isSettled = state === this.#seen
+    this.#seen = state
+    if (!isSettled || state === this.#read) return
+    this.#read = state
+    const { log, onCertificate, paths } = this.#options
+    try {
+      const pair = readCertificatePair(paths)
+      if (isSame(pair, this.#pair)) return
+      onCertificate(pair)
+      this.#pair = pair
+      const endsAt = new Date(pair.endsAtMillis).toISOString()
+      const message = `New connections get the certificate of ${pair.names}, until ${endsAt}.`
+      log?.info('server.certificate_replaced', { message, names: pair.names, endsAt })
+      this.#warnOfEnd()
+    } catch (error) {
+      const message =
+        'The files of the certificate changed, but cannot be used. The certificate before stays.'
+      log?.error('server.certificate_rejected', { message, error })
+    }
+  }
+
+  #warnOfEnd(): void {
+    const { log, system } = this.#options
+    const { endsAtMillis, names } = this.#pair
+    if (endsAtMillis - system.nowMillis() > WARNING_MILLIS) return
+    const endsAt = new Date(endsAtMillis).toISOString()
+    const message = `The certificate of ${names} ends at ${endsAt}. Renew it.`
+    log?.warn('server.certificate_ends', { message, names, endsAt })
+  }
+
+  #state(): string {
+    const { certificate, key } = this.#options.paths
+    return `${stateOfPath(certificate)}\n${stateOfPath(key)}`
+  }
+}
+
+function isSame(one: CertificatePair, other: CertificatePair): boolean {
+  return one.certificate === other.certificate && one.key.reveal() === other.key.reveal()
+}
