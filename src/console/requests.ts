@@ -1,6 +1,12 @@
 /** Requests of the page to the loopback server, which sends them on with a derived session. */
-import type { ConsoleOperationName, ConsoleOperations } from '../client/console/operations.ts'
+import type {
+  ConsoleDownloads,
+  ConsoleOperationName,
+  ConsoleOperations,
+  ConsoleUploads,
+} from '../client/console/operations.ts'
 import type { CallArguments, ReplyOf } from '../client/requests/operation-requests.ts'
+import { encodeBase64Url } from '../value/base64url.ts'
 import type { Capability } from '../value/capabilities.ts'
 import { encodeUlid } from '../value/ids.ts'
 import type { LogLine, LogRecord } from '../wire/logs.ts'
@@ -70,11 +76,14 @@ interface PostOptions {
   readonly signal?: AbortSignal
 }
 
-async function post(path: string, body: unknown, options: PostOptions): Promise<Response> {
+function post(path: string, body: unknown, options: PostOptions): Promise<Response> {
   const { background = false, signal } = options
   const headers: Record<string, string> = { 'content-type': 'application/json' }
   if (background) headers['x-console-background'] = 'yes'
-  const init: RequestInit = { method: 'POST', headers, body: JSON.stringify(body) }
+  return send(path, { method: 'POST', headers, body: JSON.stringify(body) }, signal)
+}
+
+async function send(path: string, init: RequestInit, signal?: AbortSignal): Promise<Response> {
   try {
     return await fetch(path, signal === undefined ? init : { ...init, signal })
   } catch (error) {
@@ -83,12 +92,19 @@ async function post(path: string, body: unknown, options: PostOptions): Promise<
   }
 }
 
+const JSON_TYPE = 'application/json'
+
 async function resultOf<T>(response: Response): Promise<T> {
-  if (response.status === 413) {
+  if (response.status === 503 && response.headers.get('content-type') !== JSON_TYPE) {
+    const message = 'The console has as many requests or transfers as it allows.'
+    const next = 'Wait until one has ended, then try again.'
+    throw new Failure({ ...ENDED, code: 'CONSOLE_BUSY', message, next })
+  }
+  if (response.status === 413 && response.headers.get('content-type') !== JSON_TYPE) {
     const next = 'Use the command line for a value of this size.'
     throw new Failure({ ...ENDED, code: 'CONSOLE_TOO_LARGE', message: 'It is too large.', next })
   }
-  if (response.headers.get('content-type') !== 'application/json') throw new Failure(ENDED)
+  if (response.headers.get('content-type') !== JSON_TYPE) throw new Failure(ENDED)
   const answer = await response.json()
   if (answer.error !== undefined) throw new Failure(answer.error)
   return answer.result
@@ -113,6 +129,46 @@ export async function call<N extends ConsoleOperationName>(
   options: PostOptions = {},
 ): Promise<ReplyOf<ConsoleOperations[N]>> {
   return resultOf(await post(`call/${name}`, { environmentId, ...input }, options))
+}
+
+/** The parts of a request whose response or body is a file. */
+interface TransferInput {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | number>>
+  readonly body?: unknown
+}
+
+/**
+ * Has the browser save the response of an operation as a file. Throws the Failure of a request
+ * that the server rejects; the browser reports what fails later.
+ */
+export async function download(
+  name: keyof ConsoleDownloads,
+  environmentId: string,
+  input: TransferInput,
+  fileName: string,
+): Promise<void> {
+  const prepared = await post(`prepare/${name}`, { environmentId, ...input, fileName }, {})
+  const { path } = await resultOf<{ readonly path: string }>(prepared)
+  const link = document.createElement('a')
+  link.href = path
+  link.download = ''
+  link.click()
+}
+
+/** Sends a file as the body of an operation and returns the response. Throws a Failure. */
+export async function upload<N extends keyof ConsoleUploads>(
+  name: N,
+  environmentId: string,
+  input: Omit<TransferInput, 'body'> & { readonly contentType: string },
+  file: Blob,
+): Promise<ReplyOf<ConsoleUploads[N]>> {
+  const call = new TextEncoder().encode(JSON.stringify({ environmentId, ...input }))
+  const headers = {
+    'content-type': 'application/octet-stream',
+    'x-console-call': encodeBase64Url(call),
+  }
+  return resultOf(await send(`upload/${name}`, { method: 'POST', headers, body: file }))
 }
 
 /** Calls `onRecord` for each new record of the log until the signal fires. Throws a Failure. */

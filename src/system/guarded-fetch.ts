@@ -12,7 +12,7 @@ import {
   request as requestHttp,
 } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { Duplex } from 'node:stream'
+import { Duplex, pipeline, type Readable } from 'node:stream'
 import { isPublicAddress } from './public-addresses.ts'
 
 export interface GuardedFetchOptions {
@@ -211,7 +211,8 @@ export interface SentRequest {
   readonly method: string
   /** The complete headers: the fetch adds none. */
   readonly headers: Readonly<Record<string, string | string[]>>
-  readonly body: Uint8Array | null
+  /** A stream is read as fast as the server takes it; the headers have its length. */
+  readonly body: Uint8Array | Readable | null
   readonly signal: AbortSignal
 }
 
@@ -237,7 +238,9 @@ export function send(dial: Dial | Duplex, request: SentRequest): Promise<Incomin
       // An endless sequence of them would occupy a processor.
       if (informational > INFORMATION_MAX) outgoing.destroy(new FetchFailure('headers'))
     })
-    outgoing.end(body ?? undefined)
+    if (body === null || body instanceof Uint8Array) outgoing.end(body ?? undefined)
+    // The request reports the error of its connection; that of the stream ends the request.
+    else pipeline(body, outgoing, (error) => error && reject(error))
   })
 }
 

@@ -1,6 +1,13 @@
 import { spawn } from 'node:child_process'
-import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import {
+  type Answered,
+  ASSET,
+  DOCUMENT,
+  type HeaderMap,
+  headersOfCall,
+  rawRequest,
+} from '../../../testing/client/raw-requests.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
@@ -81,57 +88,10 @@ beforeEach(async () => {
 
 afterEach(() => server.close())
 
-const DOCUMENT = {
-  'sec-fetch-site': 'none',
-  'sec-fetch-mode': 'navigate',
-  'sec-fetch-dest': 'document',
-}
-const ASSET = {
-  'sec-fetch-site': 'same-origin',
-  'sec-fetch-mode': 'no-cors',
-  'sec-fetch-dest': 'script',
-}
+const callHeaders = (): HeaderMap => headersOfCall(server.origin)
 
-function callHeaders(): Record<string, string> {
-  return {
-    origin: server.origin,
-    'content-type': 'application/json',
-    'sec-fetch-site': 'same-origin',
-    'sec-fetch-mode': 'cors',
-    'sec-fetch-dest': 'empty',
-  }
-}
-
-type HeaderMap = Readonly<Record<string, string | readonly string[] | undefined>>
-
-interface Answered {
-  readonly status: number
-  readonly headers: string
-  readonly body: string
-}
-
-/** Sends a request with exactly these headers, as no HTTP client would, and reads the response. */
 function raw(method: string, path: string, headers: HeaderMap, body = ''): Promise<Answered> {
-  const { host, port } = new URL(server.origin)
-  const all: HeaderMap = { host, ...headers }
-  const lines = Object.entries(all).flatMap(([name, value]) =>
-    value === undefined ? [] : [value].flat().map((each) => `${name}: ${each}`),
-  )
-  if (method === 'POST') lines.push(`content-length: ${Buffer.byteLength(body)}`)
-  const head = [`${method} ${path} HTTP/1.1`, ...lines, 'connection: close', '', ''].join('\r\n')
-  return new Promise((resolve, reject) => {
-    const socket = connect(Number(port), '127.0.0.1', () => socket.write(head + body))
-    let text = ''
-    socket.setEncoding('utf8').on('data', (chunk) => {
-      text += chunk
-    })
-    socket.on('error', reject)
-    socket.on('close', () => {
-      const [first = '', ...rest] = text.split('\r\n\r\n')
-      const status = Number(first.split(' ')[1] ?? 0)
-      resolve({ status, headers: first.toLowerCase(), body: rest.join('\r\n\r\n') })
-    })
-  })
+  return rawRequest(server.origin, { method, path, headers, body })
 }
 
 /** Opens the page as its browser does, and returns the cookie. */

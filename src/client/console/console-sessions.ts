@@ -18,7 +18,7 @@ export interface ConsoleEnvironment {
 
 /** A session with a part of the operator's rights, which `end` revokes. */
 export interface ConsoleSession {
-  readonly session: Pick<OperatorSession, 'anyCall' | 'anyLines'>
+  readonly session: Pick<OperatorSession, 'anyCall' | 'anyLines' | 'anyBytes' | 'anyUpload'>
   end(): Promise<void>
 }
 

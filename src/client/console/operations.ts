@@ -1,7 +1,9 @@
 /**
  * The management operations that the page of the console may use, by their names: those that a page
- * needs, none with a token or a key in its response, and none whose body is not JSON.
+ * needs, none with a token in its response. Those whose response or body is not JSON have lists of
+ * their own.
  */
+import { putObject, readObject } from '../../wire/operations/buckets/objects.ts'
 import { catalogOperations } from '../../wire/operations/catalogs.ts'
 import { promoteRelease, rollbackChannel } from '../../wire/operations/channels.ts'
 import {
@@ -44,9 +46,36 @@ export const CONSOLE_OPERATIONS = {
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS
 export type ConsoleOperationName = keyof ConsoleOperations
 
+/** Operations whose response is a file that the browser saves. */
+export const CONSOLE_DOWNLOADS = {
+  readObject,
+} as const
+
+export type ConsoleDownloads = typeof CONSOLE_DOWNLOADS
+
+/** Operations whose body is a file that the person chose. */
+export const CONSOLE_UPLOADS = {
+  putObject,
+} as const
+
+export type ConsoleUploads = typeof CONSOLE_UPLOADS
+
 /** Returns the operation of a name; null for one that the page may not use. */
 export function consoleOperation(name: string): ManagementOperation | null {
-  return Object.hasOwn(CONSOLE_OPERATIONS, name)
-    ? CONSOLE_OPERATIONS[name as ConsoleOperationName]
-    : null
+  return operationIn(CONSOLE_OPERATIONS, name)
+}
+
+export function consoleDownload(name: string): ManagementOperation | null {
+  return operationIn(CONSOLE_DOWNLOADS, name)
+}
+
+export function consoleUpload(name: string): ManagementOperation | null {
+  return operationIn(CONSOLE_UPLOADS, name)
+}
+
+function operationIn(
+  list: Readonly<Record<string, ManagementOperation>>,
+  name: string,
+): ManagementOperation | null {
+  return Object.hasOwn(list, name) ? list[name]! : null
 }

@@ -31,6 +31,11 @@ export class PageAccess {
     this.#folder = this.#token().reveal()
   }
 
+  /** Returns a new name for a single use, which cannot be guessed. */
+  newName(): string {
+    return this.#token().reveal()
+  }
+
   #token(): Secret {
     return new Secret(encodeBase64Url(this.#random(TOKEN_BYTES)))
   }

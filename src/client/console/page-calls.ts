@@ -5,10 +5,12 @@ import { isJsonObject, type Json, parseStrictJson } from '../../value/strict-jso
 import { ValidationError } from '../../value/validation-error.ts'
 import { followLogs } from '../../wire/operations/logs.ts'
 import { ENVIRONMENT_BASE, type ManagementOperation } from '../../wire/operations/operation.ts'
+import { localName } from '../local-names.ts'
 import type { AnyInput } from '../requests/operation-requests.ts'
 import { type OnLine, RESPONSE_BYTES_MAX } from '../requests/requests.ts'
 import type { ConsoleEnvironment, ConsoleSessions } from './console-sessions.ts'
-import { consoleOperation } from './operations.ts'
+import { consoleDownload, consoleOperation, consoleUpload } from './operations.ts'
+import { type DownloadSink, downloadInto } from './page-transfers.ts'
 
 /** Bytes of a response that the page reads at most. */
 export const RESULT_BYTES_MAX = 16 * 1024 * 1024
@@ -19,6 +21,16 @@ interface PageCall {
   readonly params: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string | number>>
   readonly body: Json | undefined
+  /** Name that a download is saved under, where every system takes it. */
+  readonly fileName: string
+  /** Media type of an upload. */
+  readonly contentType: string
+}
+
+/** The file of an upload. */
+export interface UploadContent {
+  readonly stream: ReadableStream<Uint8Array>
+  readonly length: number
 }
 
 /** Sends the calls of the page with the derived sessions. */
@@ -36,14 +48,39 @@ export class PageCalls {
    * CLIENT_USAGE for an operation or parts that the page may not send, and what the request throws.
    */
   async call(name: string, bytes: Uint8Array): Promise<Json> {
-    const operation = consoleOperation(name)
-    if (operation === null) throw rejected(`The console has no operation ${name}.`)
+    const operation = known(consoleOperation(name), name)
+    const { session, input } = await this.#resolved(operation, bytes)
+    const response = (await session.anyCall(operation, input)) as unknown as Json | undefined
+    return response ?? null
+  }
+
+  /** Sends the request of an operation whose response is a file, and passes the file on. */
+  async download(name: string, bytes: Uint8Array, sink: DownloadSink): Promise<void> {
+    const operation = known(consoleDownload(name), name)
+    const { session, input, call } = await this.#resolved(operation, bytes)
+    const fileName = localName(call.fileName) ?? 'download'
+    const begin = (length: number | null): void => sink.begin({ name: fileName, length })
+    await downloadInto({ begin, write: sink.write }, session, operation, input)
+  }
+
+  /**
+   * Sends the request of an operation whose body is a file, and returns its response. Throws
+   * PLATFORM_BODY_TOO_LARGE before it reads the file.
+   */
+  async upload(name: string, bytes: Uint8Array, content: UploadContent): Promise<Json> {
+    const operation = known(consoleUpload(name), name)
+    const { stream: body, length } = content
+    if (length > bodyBytesMaxOf(operation)) throw new Fault('PLATFORM_BODY_TOO_LARGE')
+    const { session, input, call } = await this.#resolved(operation, bytes)
+    const request = { ...input, body, contentType: call.contentType }
+    return ((await session.anyUpload(operation, request, length)) as Json | undefined) ?? null
+  }
+
+  async #resolved(operation: ManagementOperation, bytes: Uint8Array) {
     const call = parsed(bytes)
     const environment = this.#environmentOf(call)
     const input = this.#inputOf(operation, call, environment)
-    const session = await this.#sessionFor(operation, environment)
-    const response = (await session.anyCall(operation, input)) as unknown as Json | undefined
-    return response ?? null
+    return { session: await this.#sessionFor(operation, environment), input, call }
   }
 
   /** Passes on the lines of the log of an Environment until `onLine` returns LAST_LINE. */
@@ -90,6 +127,15 @@ export class PageCalls {
   }
 }
 
+function known(operation: ManagementOperation | null, name: string): ManagementOperation {
+  if (operation === null) throw rejected(`The console has no operation ${name}.`)
+  return operation
+}
+
+function bodyBytesMaxOf({ body }: ManagementOperation): number {
+  return body !== null && 'bytesMax' in body ? body.bytesMax : 0
+}
+
 function rejected(detail: string): Fault {
   return new Fault('CLIENT_USAGE', { detail })
 }
@@ -98,8 +144,12 @@ function parsed(bytes: Uint8Array): PageCall {
   const json = jsonOf(bytes)
   if (!isJsonObject(json)) throw rejected('A call is a JSON object.')
   const { environmentId, params = {}, query = {}, body } = json
+  const { fileName = '', contentType = OCTETS } = json
   if (typeof environmentId !== 'string') throw rejected('A call names its Environment.')
   const isText = (value: Json): boolean => typeof value === 'string'
+  if (typeof fileName !== 'string' || typeof contentType !== 'string' || !isTypeText(contentType)) {
+    throw rejected('The name and the media type of a file are texts.')
+  }
   if (!isJsonObject(params) || !Object.values(params).every(isText)) {
     throw rejected('The parameters of a call are texts.')
   }
@@ -112,7 +162,16 @@ function parsed(bytes: Uint8Array): PageCall {
     params: params as PageCall['params'],
     query: query as PageCall['query'],
     body,
+    fileName,
+    contentType,
   }
+}
+
+const OCTETS = 'application/octet-stream'
+
+/** Keeps text that is not a media type out of a header; the server checks the rest. */
+function isTypeText(text: string): boolean {
+  return /^[\x20-\x7e]{1,255}$/.test(text)
 }
 
 function jsonOf(bytes: Uint8Array): Json {

@@ -76,6 +76,35 @@ export function beginLines(response: ServerResponse): void {
   response.flushHeaders()
 }
 
+/** A file is saved and never shown; a browser that shows it has no scripts and another origin. */
+const FILE_HEADERS: Readonly<Record<string, string>> = {
+  ...HEADERS,
+  'accept-ranges': 'none',
+  'content-security-policy': "sandbox; default-src 'none'",
+  'content-type': 'application/octet-stream',
+}
+
+/** Sends the head of a file, whose name is one that every system takes as it is. */
+export function beginFile(response: ServerResponse, fileName: string, length: number | null): void {
+  response.writeHead(200, {
+    ...FILE_HEADERS,
+    'content-disposition': disposition(fileName),
+    ...(length !== null && { 'content-length': length }),
+  })
+  response.flushHeaders()
+}
+
+/** Returns Content-Disposition (RFC 6266): an ASCII name for old browsers, and the exact name. */
+function disposition(fileName: string): string {
+  const plain = fileName.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  const encoded = encodeURIComponent(fileName).replace(/['()*]/g, percentEncoded)
+  return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
+}
+
+function percentEncoded(character: string): string {
+  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
+}
+
 /** Rejects a request without a word about the reason, which would help only its author. */
 export function reject(response: ServerResponse, status: number): void {
   respond(response, status, { type: 'text/plain; charset=utf-8', body: `${status}\n` })

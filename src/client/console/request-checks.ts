@@ -20,22 +20,45 @@ export type Use =
   | 'asset'
   /** A request of the script of the page. */
   | 'call'
+  /** A request of the script of the page whose body is a file. */
+  | 'upload'
+  /** A file that the browser saves: a navigation that the page began, which no script can make. */
+  | 'download'
 
-const METHODS: Readonly<Record<Use, string>> = { document: 'GET', asset: 'GET', call: 'POST' }
+const METHODS: Readonly<Record<Use, string>> = {
+  document: 'GET',
+  asset: 'GET',
+  call: 'POST',
+  upload: 'POST',
+  download: 'GET',
+}
 const DESTINATIONS: Readonly<Record<Use, readonly string[]>> = {
   document: ['document'],
   asset: ['script', 'style', 'image'],
   call: ['empty'],
+  upload: ['empty'],
+  // Chromium names no destination for a link with `download`; other browsers name a document.
+  download: ['empty', 'document'],
 }
 const MODES: Readonly<Record<Use, readonly string[]>> = {
   document: ['navigate'],
   asset: ['no-cors', 'same-origin', 'cors'],
   call: ['same-origin', 'cors'],
+  upload: ['same-origin', 'cors'],
+  download: ['navigate'],
 }
 const SITES: Readonly<Record<Use, readonly string[]>> = {
   document: ['none', 'same-origin'],
   asset: ['same-origin'],
   call: ['same-origin'],
+  upload: ['same-origin'],
+  // An address that a person typed, or another program opened, has the site `none`.
+  download: ['same-origin'],
+}
+/** Media type of the body of a request of the script. */
+const TYPES: Readonly<Partial<Record<Use, string>>> = {
+  call: 'application/json',
+  upload: 'application/octet-stream',
 }
 
 /** Returns the values of a header in their order. */
@@ -61,7 +84,8 @@ export function rejectionOf(request: CheckedRequest, use: Use, authority: string
   const origins = headerValues(request, 'origin')
   const isOwn = origins.length === 1 && origins[0] === `http://${authority}`
   // Browsers omit Origin in the GET requests of a page and of a person.
-  if (use === 'call' ? !isOwn : origins.length > 0 && !isOwn) {
+  const type = TYPES[use]
+  if (type !== undefined ? !isOwn : origins.length > 0 && !isOwn) {
     return 'Origin is not the page of the console.'
   }
   if (!SITES[use].includes(single(request, 'sec-fetch-site') ?? '')) {
@@ -73,8 +97,8 @@ export function rejectionOf(request: CheckedRequest, use: Use, authority: string
   if (!DESTINATIONS[use].includes(single(request, 'sec-fetch-dest') ?? '')) {
     return 'Sec-Fetch-Dest does not fit this path, or is missing.'
   }
-  if (use === 'call' && single(request, 'content-type') !== 'application/json') {
-    return 'Content-Type is not application/json.'
+  if (type !== undefined && single(request, 'content-type') !== type) {
+    return `Content-Type is not ${type}.`
   }
   return null
 }

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import type { ReadableStream as NodeReadableStream } from 'node:stream/web'
 import { assert } from '../../errors/assert.ts'
 import { send } from '../../system/guarded-fetch.ts'
 import { connect } from './connections.ts'
@@ -18,7 +19,7 @@ export function createFetch(variable: (name: string) => string | undefined) {
   return async (address: string, init: RequestInit): Promise<Response> => {
     const url = new URL(address)
     const signal = init.signal ?? new AbortController().signal
-    const body = bytesOf(init.body)
+    const body = bodyOf(init.body)
     const connection = await connect(url, proxyFor(url, variable), signal)
     try {
       const response = await send(connection, {
@@ -28,7 +29,7 @@ export function createFetch(variable: (name: string) => string | undefined) {
           host: url.host,
           connection: 'close',
           'accept-encoding': 'identity',
-          ...(body !== null && { 'content-length': String(body.length) }),
+          ...(body instanceof Uint8Array && { 'content-length': String(body.length) }),
           ...Object.fromEntries(new Headers(init.headers)),
         },
         body,
@@ -42,12 +43,15 @@ export function createFetch(variable: (name: string) => string | undefined) {
   }
 }
 
-function bytesOf(body: RequestInit['body']): Uint8Array | null {
+/** The length of a stream is in the headers of its request. */
+function bodyOf(body: RequestInit['body']): Uint8Array | Readable | null {
   if (body === undefined || body === null) return null
   if (body instanceof Uint8Array) return body
+  // The types of web streams are not compatible, as below.
+  if (body instanceof ReadableStream) return Readable.fromWeb(body as unknown as NodeReadableStream)
   assert(
     typeof body === 'string' || body instanceof URLSearchParams,
-    'a body is text, a form or bytes',
+    'a body is text, a form, bytes or a stream',
   )
   return Buffer.from(body.toString())
 }

@@ -43,7 +43,8 @@ export interface Call<T> {
   readonly headers?: Readonly<Record<string, string>>
   /** Bearer token of the Authorization header. */
   readonly bearer?: Secret
-  readonly body?: Json | Uint8Array | undefined
+  /** A stream is read once, so its request is sent by `sendFromStream`. */
+  readonly body?: Json | Uint8Array | ReadableStream<Uint8Array> | undefined
   readonly contentType?: string | undefined
   /** Null for a response without a body (204 No content), `bytes` for a BytesReply. */
   readonly reply: Schema<T> | 'bytes' | null
@@ -128,6 +129,14 @@ function retryWait(fault: Fault, attempt: number, random: number): number {
   return most / 2 + (most / 2) * (random / 255)
 }
 
+/**
+ * Sends a request whose body is a stream, in one attempt, as fast as the server reads it. Throws as
+ * `send` does; a lost response is a CLIENT_RESULT_UNCERTAIN.
+ */
+export function sendFromStream<T>(network: Network, call: Call<T>): Promise<T> {
+  return sendOnce(network, { ...call, replay: 'unsafe' }, call.deadlineMs ?? DEADLINE_MS)
+}
+
 async function sendOnce<T>(network: Network, call: Call<T>, leftMs: number): Promise<T> {
   const deadline = AbortSignal.timeout(Math.max(1, Math.trunc(leftMs)))
   let response: Response
@@ -166,11 +175,11 @@ type StreamCall = Omit<Call<unknown>, 'reply' | 'replay' | 'deadlineMs' | 'respo
  * `send`; CLIENT_SERVER_UNREACHABLE also where nothing comes for 45 s.
  */
 export function sendForLines(network: Network, call: StreamCall, onLine: OnLine): Promise<void> {
-  return streamed(network, call, async (body, heard) => {
+  return streamed(network, call, async (_, body) => {
+    const decoder = new TextDecoder()
     let rest = ''
-    for await (const text of body.pipeThrough(new TextDecoderStream())) {
-      heard()
-      const lines = (rest + text).split('\n')
+    for await (const bytes of body) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
       rest = lines.pop()!
       for (const line of lines) if ((await onLine(line)) === LAST_LINE) return
       if (rest.length > LINE_CHARACTERS_MAX) throw new Fault('CLIENT_RESPONSE_INVALID')
@@ -178,43 +187,59 @@ export function sendForLines(network: Network, call: StreamCall, onLine: OnLine)
   })
 }
 
-/** Receives the next bytes of a response. */
-export type OnBytes = (bytes: Uint8Array) => void
+/** Receives the next bytes of a response; those after them are read once it resolves. */
+export type OnBytes = (bytes: Uint8Array) => unknown
+
+/** Receives the head of a successful response before its bytes. */
+export type OnHead = (head: Omit<BytesReply, 'bytes'>) => void
 
 /** Calls `onBytes` for the bytes of the answer, and fails as `sendForLines` does. */
-export function sendForBytes(network: Network, call: StreamCall, onBytes: OnBytes): Promise<void> {
-  return streamed(network, call, async (body, heard) => {
-    for await (const bytes of body as AsyncIterable<Uint8Array>) {
-      heard()
-      onBytes(bytes)
-    }
+export function sendForBytes(
+  network: Network,
+  call: StreamCall,
+  onBytes: OnBytes,
+  onHead: OnHead = () => {},
+): Promise<void> {
+  return streamed(network, call, async (head, body) => {
+    onHead(head)
+    for await (const bytes of body) await onBytes(bytes)
   })
 }
+
+/** Status of a response with the range that the request names. */
+const PARTIAL = 206
 
 async function streamed(
   network: Network,
   call: StreamCall,
-  read: (body: ReadableStream<Uint8Array<ArrayBuffer>>, heard: () => void) => Promise<void>,
+  read: (head: Omit<BytesReply, 'bytes'>, body: AsyncIterable<Uint8Array>) => Promise<void>,
 ): Promise<void> {
   const silence = new AbortController()
   const late = (): void => silence.abort(new DOMException('no answer in time', 'TimeoutError'))
   let timer = setTimeout(late, SILENCE_MS)
   const full: Call<unknown> = { ...call, reply: null, replay: 'safe' }
+  // The server is not silent while the reader is busy.
+  async function* heard(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+    for await (const bytes of body) {
+      clearTimeout(timer)
+      yield bytes
+      timer = setTimeout(late, SILENCE_MS)
+    }
+  }
   try {
     const response = await network.environment.fetch(call.origin + call.path, {
       method: call.method,
       headers: headersOf(full),
+      ...(call.body === undefined ? {} : { body: bodyOf(call.body) }),
       redirect: 'manual',
       signal: AbortSignal.any([silence.signal, network.signal]),
     })
     call.onHeaders?.(response.headers)
-    if (response.status !== 200) {
+    const { status, headers, body } = response
+    if (status !== 200 && !(status === PARTIAL && call.headers?.range !== undefined)) {
       throw await failureOf(full, response, await readBounded(response, RESPONSE_BYTES_MAX))
     }
-    await read(response.body!, () => {
-      clearTimeout(timer)
-      timer = setTimeout(late, SILENCE_MS)
-    })
+    await read({ status, headers }, heard(body as unknown as AsyncIterable<Uint8Array>))
   } catch (error) {
     throw transportFault(network, full, silence.signal.aborted ? silence.signal.reason : error)
   } finally {
@@ -229,9 +254,10 @@ function headersOf(call: Call<unknown>): Record<string, string> {
   return headers
 }
 
-function bodyOf(body: Json | Uint8Array): string | Uint8Array<ArrayBuffer> {
+function bodyOf(body: NonNullable<Call<unknown>['body']> | null): BodyInit {
   // A copy would double the memory of a package. No array here has a shared buffer.
-  return body instanceof Uint8Array ? (body as Uint8Array<ArrayBuffer>) : JSON.stringify(body)
+  if (body instanceof Uint8Array) return body as Uint8Array<ArrayBuffer>
+  return body instanceof ReadableStream ? body : JSON.stringify(body)
 }
 
 /** Reads the body. Throws CLIENT_RESPONSE_INVALID for more than `bytesMax`. */

@@ -11,7 +11,7 @@ import type { Login } from '../../wire/identity/auth.ts'
 import { refreshSession } from '../../wire/operations/identity/auth.ts'
 import { type ManagementOperation, VERSION_HEADER } from '../../wire/operations/operation.ts'
 import type { Context } from '../contexts.ts'
-import { type Explanation, explained, isReported } from '../explanations.ts'
+import { type Explanation, explained, explanation, isReported } from '../explanations.ts'
 import {
   type AnyInput,
   anyRequestOf,
@@ -23,10 +23,12 @@ import {
 import {
   type Call,
   type OnBytes,
+  type OnHead,
   type OnLine,
   send,
   sendForBytes,
   sendForLines,
+  sendFromStream,
 } from '../requests/requests.ts'
 import { isAccessToken, isRefreshToken, type Profile, ProfileStore } from './profiles.ts'
 
@@ -61,6 +63,9 @@ function olderServer(version: string | null): string {
   const difference = `The server is ${server} than this svc ${BUILD_VERSION}.`
   return `${difference} What is new in this svc fails there: upgrade the server.`
 }
+
+/** The explanation of an upload that began with a token that was replaced meanwhile. */
+const RENEWED = explanation({ next: 'Send it again: the session was renewed.' })
 
 /** Paths of the authentication origin: sessions and resources. */
 const AUTHENTICATION_BASE = '/v1/auth/'
@@ -151,9 +156,29 @@ export class OperatorSession {
   }
 
   /** Reads the bytes of a response in their order, for callers that have checked the types. */
-  anyBytes(operation: ManagementOperation, onBytes: OnBytes, input: AnyInput): Promise<void> {
+  anyBytes(
+    operation: ManagementOperation,
+    onBytes: OnBytes,
+    input: AnyInput,
+    onHead?: OnHead,
+  ): Promise<void> {
     const request = anyRequestOf(operation, input)
-    return this.#request(request, (call) => sendForBytes(this.#context, call, onBytes))
+    return this.#request(request, (call) => sendForBytes(this.#context, call, onBytes, onHead))
+  }
+
+  /**
+   * Sends a body of `length` bytes as the server reads it, for callers that have checked the types.
+   * Nothing is repeated: a token that the server rejects is replaced for the next request.
+   */
+  anyUpload(operation: ManagementOperation, input: AnyInput, length: number): Promise<unknown> {
+    const headers = { ...input.headers, 'content-length': String(length) }
+    const request = anyRequestOf(operation, { ...input, headers })
+    let isSent = false
+    return this.#request(request, (call) => {
+      if (isSent) throw new Fault('PLATFORM_AUTHENTICATION_FAILED', { cause: RENEWED })
+      isSent = true
+      return sendFromStream(this.#context, call)
+    })
   }
 
   /** Sends a request by `sending`, which gets it with origin and token. */

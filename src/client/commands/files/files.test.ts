@@ -16,7 +16,7 @@ import { TestClient } from '../../../../testing/client/test-client.ts'
 import { type Console, openConsole } from '../../../../testing/files/consoles.ts'
 import { sha256Hex } from '../../../system/digests.ts'
 import type { TestSystem } from '../../../system/system.ts'
-import { localName } from './local-names.ts'
+import { localName } from '../../local-names.ts'
 import type { BucketItem } from './requests.ts'
 import { formatBytes, parseBytes, progressBar } from './sizes.ts'
 
