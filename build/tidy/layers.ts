@@ -197,6 +197,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
   },
   client: {
     'visible-text.ts': 'text of servers and files, escaped for the terminal',
+    'sizes.ts': 'sizes as people write and read them',
     'local-names.ts': 'names of local files that keys of objects become',
     'timestamps.ts': 'times of responses as text for people',
     'explanations.ts': 'what a failure reports beyond its code, such as the next step',

@@ -3,10 +3,12 @@ import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Capability } from '../value/capabilities.ts'
 import { DataPage } from './pages/data/data.tsx'
+import { FilesPage } from './pages/files/files.tsx'
 import { FunctionsPage } from './pages/functions/functions.tsx'
 import { LogsPage } from './pages/logs.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { ReleasesPage } from './pages/releases.tsx'
+import { SchedulesPage } from './pages/schedules/schedules.tsx'
 import { FailureNote } from './parts/page.tsx'
 import { QuestionDialog } from './parts/question-dialog.tsx'
 import { Shown } from './parts/shown.tsx'
@@ -42,6 +44,13 @@ const PAGES: readonly Entry[] = [
   { name: 'logs', title: 'Logs', needs: ['logs:read'], Content: LogsPage },
   { name: 'data', title: 'Data', needs: ['data:read'], Content: DataPage },
   { name: 'releases', title: 'Releases', needs: ['releases:read'], Content: ReleasesPage },
+  {
+    name: 'schedules',
+    title: 'Schedules',
+    needs: ['cron:read', 'schedules:read'],
+    Content: SchedulesPage,
+  },
+  { name: 'files', title: 'Files', needs: ['storage:read'], Content: FilesPage },
 ]
 
 const NOTICE_MS = 8_000

@@ -54,6 +54,8 @@ const VIEW_HEIGHT = 900
 export interface Chromium extends Browser {
   /** Opens the URL in a window of its own. */
   open(url: string): Promise<Tab>
+  /** Saves the files that pages download in the directory, without a question. */
+  saveDownloads(directory: string): Promise<void>
   /** Deletes what the pages of an origin have in IndexedDB, as a person may at any time. */
   clearStorage(origin: string): Promise<void>
   /** Stops all processes of the browser, as a machine that sleeps does. */
@@ -106,6 +108,9 @@ export async function chromium({ hosts = [] }: ChromiumOptions = {}): Promise<Ch
     return {
       visit: (url) => visit(tools, tab, url),
       open: async (url) => tabOf(tools, await attach(tools, { url, newWindow: true })),
+      async saveDownloads(downloadPath) {
+        await tools.send('Browser.setDownloadBehavior', { behavior: 'allow', downloadPath })
+      },
       async clearStorage(origin) {
         const parameters = { origin, storageTypes: 'indexeddb' }
         await tools.send('Storage.clearDataForOrigin', parameters, tab)
@@ -146,7 +151,8 @@ async function attach(tools: DevTools, page: Fields): Promise<string> {
 
 function tabOf(tools: DevTools, session: string): Tab {
   const evaluate = async <T>(expression: string): Promise<T> => {
-    const parameters = { expression, returnByValue: true, awaitPromise: true }
+    // Browsers save a second file of a page only after an act of a person.
+    const parameters = { expression, returnByValue: true, awaitPromise: true, userGesture: true }
     const reply = await tools.send('Runtime.evaluate', parameters, session)
     const { exceptionDetails } = reply
     if (exceptionDetails !== undefined) throw new Error(JSON.stringify(exceptionDetails))

@@ -27,6 +27,8 @@ export type Derive = (capabilities: readonly Capability[], scope: Scope) => Prom
 /** Capabilities that the page uses at an Environment, where the operator has them. */
 const CAPABILITIES: readonly Capability[] = [
   'channels:promote',
+  'cron:activate',
+  'cron:read',
   'data:read',
   'data:write',
   'environments:read',
@@ -34,6 +36,9 @@ const CAPABILITIES: readonly Capability[] = [
   'logs:read',
   'releases:publish',
   'releases:read',
+  'schedules:read',
+  'storage:manage',
+  'storage:read',
   'usage:read',
 ]
 

@@ -3,9 +3,28 @@
  * needs, none with a token in its response. Those whose response or body is not JSON have lists of
  * their own.
  */
-import { putObject, readObject } from '../../wire/operations/buckets/objects.ts'
+import {
+  archiveBucket,
+  createBucket,
+  listBuckets,
+  readBucket,
+  replaceBucket,
+} from '../../wire/operations/buckets/buckets.ts'
+import {
+  deleteObject,
+  listObjects,
+  putObject,
+  readObject,
+} from '../../wire/operations/buckets/objects.ts'
+import {
+  issueStorageKey,
+  listStorageKeys,
+  revokeStorageKey,
+  rotateStorageKey,
+} from '../../wire/operations/buckets/storage-keys.ts'
 import { catalogOperations } from '../../wire/operations/catalogs.ts'
 import { promoteRelease, rollbackChannel } from '../../wire/operations/channels.ts'
+import { activateCron, listCrons, runCron } from '../../wire/operations/crons.ts'
 import {
   deleteDocument,
   insertDocument,
@@ -20,6 +39,7 @@ import { listLogs } from '../../wire/operations/logs.ts'
 import { readMetrics } from '../../wire/operations/metrics.ts'
 import type { ManagementOperation } from '../../wire/operations/operation.ts'
 import { retireRelease } from '../../wire/operations/releases.ts'
+import { cancelScheduled, listScheduled } from '../../wire/operations/schedules.ts'
 import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'
 import { readStatus } from '../../wire/operations/status.ts'
 
@@ -41,6 +61,24 @@ export const CONSOLE_OPERATIONS = {
   replaceDocument,
   deleteDocument,
   listOperators,
+  // Schedules
+  listCrons,
+  activateCron,
+  runCron,
+  listScheduled,
+  cancelScheduled,
+  // Files
+  listBuckets,
+  createBucket,
+  readBucket,
+  replaceBucket,
+  archiveBucket,
+  listObjects,
+  deleteObject,
+  listStorageKeys,
+  issueStorageKey,
+  rotateStorageKey,
+  revokeStorageKey,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS

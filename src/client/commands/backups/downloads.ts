@@ -7,8 +7,8 @@ import type { Context } from '../../contexts.ts'
 import { withPath } from '../../files.ts'
 import type { Remote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
+import { formatBytes } from '../../sizes.ts'
 import { exists, moveNew } from '../files/downloads.ts'
-import { formatBytes } from '../files/sizes.ts'
 
 const FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
 /** Two empty blocks end an archive: one that was cut off has none. */

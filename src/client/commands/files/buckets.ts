@@ -3,6 +3,7 @@ import { createBucket } from '../../../wire/operations/buckets/buckets.ts'
 import { argument, type CommandSpec, option } from '../../contexts.ts'
 import { requestCommand } from '../../request-commands.ts'
 import type { Remote } from '../../roots/remotes.ts'
+import { formatBytes, parseBytes } from '../../sizes.ts'
 import { usage } from '../../usage.ts'
 import {
   type ChangeIntent,
@@ -14,7 +15,6 @@ import {
   staleRevision,
 } from '../operations.ts'
 import { type BucketItem, changeBucket, listBuckets, openBucket } from './requests.ts'
-import { formatBytes, parseBytes } from './sizes.ts'
 
 const NAME = argument('NAME', 'The name of the bucket')
 const CHANGE = changeOptions('the bucket')

@@ -17,8 +17,8 @@ import { type Console, openConsole } from '../../../../testing/files/consoles.ts
 import { sha256Hex } from '../../../system/digests.ts'
 import type { TestSystem } from '../../../system/system.ts'
 import { localName } from '../../local-names.ts'
+import { formatBytes, parseBytes, progressBar } from '../../sizes.ts'
 import type { BucketItem } from './requests.ts'
-import { formatBytes, parseBytes, progressBar } from './sizes.ts'
 
 let console_: Console
 let server: FakeServer

@@ -15,11 +15,11 @@ import { localName } from '../../local-names.ts'
 import { isPageLimit, nextPage, requestCommand } from '../../request-commands.ts'
 import { openRemote } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
+import { formatBytes, progressBar } from '../../sizes.ts'
 import { usage } from '../../usage.ts'
 import { OPERATION_ID, operationIdOf, operationText, REMOTE } from '../operations.ts'
 import { download, exists } from './downloads.ts'
 import { BUCKET, findBucket, findObject, objectNamed, openBucket } from './requests.ts'
-import { formatBytes, progressBar } from './sizes.ts'
 
 const KEY = argument('KEY', 'The key of the object')
 const IN_BUCKET = { ...REMOTE, bucket: BUCKET } as const
