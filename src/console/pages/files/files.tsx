@@ -41,8 +41,8 @@ function Buckets({ after }: { after: string | null }) {
     <>
       <Section title="Buckets" actions={<Reload of={[buckets]} />}>
         <p class="quiet">
-          Functions store files with ctx.storage in the bucket “default”, which exists from the
-          start. Their metadata is in the table “files” too.
+          Functions store files with ctx.storage, in the bucket “default” unless they name another.
+          Those with a key are objects here. The table “files” has all of them.
         </p>
         <Result of={buckets}>
           {({ items, next }) => (

@@ -110,7 +110,7 @@ export function FailureLink({ work }: { work: Work }) {
   return (
     <a
       href={hrefOf('schedules', { run: scheduledId, function: work.function })}
-      aria-label={`Records of ${scheduledId}`}
+      aria-label={`${lastErrorCode}, records of ${scheduledId}`}
     >
       <Shown text={lastErrorCode} />
     </a>
