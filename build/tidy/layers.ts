@@ -200,6 +200,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     'sizes.ts': 'sizes as people write and read them',
     'local-names.ts': 'names of local files that keys of objects become',
     'timestamps.ts': 'times of responses as text for people',
+    'validator-text.ts': 'types of validators as text for people',
     'explanations.ts': 'what a failure reports beyond its code, such as the next step',
     'usage.ts': 'the failure of a command line that cannot be run as it was typed',
     'files.ts': 'files that the client reads and creates, with failures that name the path',

@@ -32,6 +32,7 @@ const CAPABILITIES: readonly Capability[] = [
   'data:read',
   'data:write',
   'environments:read',
+  'functions:invoke',
   'logs:follow',
   'logs:read',
   'releases:publish',

@@ -33,6 +33,7 @@ import {
   replaceDocument,
 } from '../../wire/operations/data.ts'
 import { readEnvironment } from '../../wire/operations/environments.ts'
+import { invokeFunction } from '../../wire/operations/functions/invocations.ts'
 import { listOperators } from '../../wire/operations/identity/operators.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
 import { listLogs } from '../../wire/operations/logs.ts'
@@ -79,6 +80,8 @@ export const CONSOLE_OPERATIONS = {
   issueStorageKey,
   rotateStorageKey,
   revokeStorageKey,
+  // Functions
+  invokeFunction,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS

@@ -14,6 +14,8 @@ function Asked({ asked }: { asked: Question }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [failure, setFailure] = useState<Failure | null>(null)
   const [isBusy, setBusy] = useState(false)
+  /** Set at once, since a second click may come before the button is disabled. */
+  const isActing = useRef(false)
   useEffect(() => {
     const opener = document.activeElement
     dialog.current?.showModal()
@@ -22,16 +24,19 @@ function Asked({ asked }: { asked: Question }) {
     }
   }, [])
   const act = async (): Promise<void> => {
+    if (isActing.current) return
+    isActing.current = true
     setBusy(true)
     setFailure(null)
     try {
       await asked.act()
-      question.value = null
-      notice.value = `Done: ${asked.title}`
+      if (question.value === asked) question.value = null
+      if (asked.isShownByPage !== true) notice.value = `Done: ${asked.title}`
       asked.done()
     } catch (error) {
       setFailure(failureOf(error))
       setBusy(false)
+      isActing.current = false
     }
   }
   const close = (): void => {

@@ -9,6 +9,7 @@ import { TargetChoice, useTarget } from '../../parts/targets.tsx'
 import { call } from '../../requests.ts'
 import { environmentId, hrefOf, may, route } from '../../state.ts'
 import { RecordDetails } from '../logs.tsx'
+import { RunSection } from './run-form.tsx'
 
 export type FunctionField = FunctionCatalog['functions'][number]
 
@@ -43,11 +44,11 @@ function Catalog({ targets, target }: { targets: readonly string[]; target: stri
   const name = route.value.parameters.get('function')
   return (
     <Result of={catalog}>
-      {({ functions }) => {
+      {({ functions, releaseId }) => {
         if (name === null) return <List targets={targets} target={target} functions={functions} />
         const found = functions.find((each) => each.name === name)
         if (found === undefined) return <Empty>This target has no such Function.</Empty>
-        return <One key={name} target={target} found={found} />
+        return <One key={name} target={target} releaseId={releaseId} found={found} />
       }}
     </Result>
   )
@@ -97,7 +98,15 @@ function List({
   )
 }
 
-function One({ target, found }: { target: string; found: FunctionField }) {
+function One({
+  target,
+  releaseId,
+  found,
+}: {
+  target: string
+  releaseId: string
+  found: FunctionField
+}) {
   return (
     <>
       <Section title={found.name}>
@@ -120,6 +129,7 @@ function One({ target, found }: { target: string; found: FunctionField }) {
           <Block text={JSON.stringify(found.returns, null, 2)} label="Result" />
         </details>
       </Section>
+      <RunSection target={target} releaseId={releaseId} found={found} />
       {may('logs:read') && <Failures name={found.name} />}
       {may('logs:read') && <Usage name={found.name} />}
     </>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ValidatorJson } from '../../value/validators.ts'
-import { fieldText, validatorText } from './catalogs.ts'
+import type { ValidatorJson } from '../value/validators.ts'
+import { fieldText, validatorText } from './validator-text.ts'
 
 const withDefault = { type: 'optional', inner: { type: 'int64' }, default: { $i: '5' } } as const
 
