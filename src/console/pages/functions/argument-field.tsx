@@ -61,7 +61,7 @@ export function ArgumentField({ name, field, entry, violations, onChange }: Fiel
           ))}
         </select>
       )}
-      {!entry.isAbsent && (
+      {!entry.isAbsent && (choices.length === 1 || inputKindOf(member) !== 'none') && (
         <Control
           name={name}
           member={member}
@@ -95,7 +95,7 @@ interface ControlProperties {
 
 function Control({ name, member, text, isInvalid, onText }: ControlProperties) {
   const kind = inputKindOf(member)
-  if (kind === 'none') return null
+  if (kind === 'none') return <code>{choiceText(member)}</code>
   const shared = {
     name: `argument ${name}`,
     'aria-label': printable(name),
@@ -152,9 +152,9 @@ function boundsText(member: ValidatorJson): string {
         .join(', ')
     case 'string':
       return [
-        member.minimumLength === undefined ? '' : `at least ${member.minimumLength} characters`,
-        member.maximumLength === undefined ? '' : `at most ${member.maximumLength} characters`,
-        member.pattern === undefined ? '' : `of the pattern ${member.pattern}`,
+        member.minimumLength === undefined ? '' : `length at least ${member.minimumLength}`,
+        member.maximumLength === undefined ? '' : `length at most ${member.maximumLength}`,
+        member.pattern === undefined ? '' : `pattern ${member.pattern}`,
       ]
         .filter((each) => each !== '')
         .join(', ')

@@ -89,7 +89,7 @@ function Succeeded({
   return (
     <div role="status">
       <h3>Result</h3>
-      <Block text={editable(plainOf(invoked.result, found.returns))} label="Result" />
+      <Block text={editable(plainOf(invoked.result, found.returns))} label="Result of the run" />
       <p class="facts">
         <span>{durationText(elapsedMicros)} until the response</span>
         {effectsOf(metadata).map((effect) => (
