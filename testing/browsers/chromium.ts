@@ -38,11 +38,17 @@ export interface Tab {
   enter(): Promise<void>
   /** Moves the focus to the next element, as the key does. */
   tabulate(): Promise<void>
+  /** Presses a key that moves the handle of a slider or the choice of a list. */
+  press(key: MovingKey): Promise<void>
   /** Shows the page in a window of this size and in this scheme of colours. */
   emulate(view: View): Promise<void>
   /** Returns the whole page as PNG. */
   screenshot(): Promise<Uint8Array>
 }
+
+/** Codes of the keys that move a handle or a choice. */
+const MOVING_KEYS = { PageUp: 33, PageDown: 34, End: 35, Home: 36, ArrowRight: 39, ArrowDown: 40 }
+export type MovingKey = keyof typeof MOVING_KEYS
 
 export interface View {
   readonly width: number
@@ -171,6 +177,11 @@ function tabOf(tools: DevTools, session: string): Tab {
     },
     async tabulate() {
       const key = { key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 }
+      await tools.send('Input.dispatchKeyEvent', { type: 'keyDown', ...key }, session)
+      await tools.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key }, session)
+    },
+    async press(name) {
+      const key = { key: name, code: name, windowsVirtualKeyCode: MOVING_KEYS[name] }
       await tools.send('Input.dispatchKeyEvent', { type: 'keyDown', ...key }, session)
       await tools.send('Input.dispatchKeyEvent', { type: 'keyUp', ...key }, session)
     },

@@ -41,6 +41,7 @@ import { readMetrics } from '../../wire/operations/metrics.ts'
 import type { ManagementOperation } from '../../wire/operations/operation.ts'
 import { retireRelease } from '../../wire/operations/releases.ts'
 import { cancelScheduled, listScheduled } from '../../wire/operations/schedules.ts'
+import { retireRelease, validateRelease } from '../../wire/operations/releases.ts'
 import { readServingPolicy, setServingPolicy } from '../../wire/operations/serving-policy.ts'
 import { readStatus } from '../../wire/operations/status.ts'
 
@@ -82,6 +83,8 @@ export const CONSOLE_OPERATIONS = {
   revokeStorageKey,
   // Functions
   invokeFunction,
+  // Releases
+  validateRelease,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS

@@ -7,6 +7,8 @@ import { Identifier, Shown } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { call } from '../requests.ts'
 import { ask, environmentId, hrefOf, may, svcCommand } from '../state.ts'
+import { NewChannel } from './new-channel.tsx'
+import { DryRun } from './release-checks.tsx'
 import { ReleaseDiff } from './release-diff.tsx'
 import { ServingSection } from './serving.tsx'
 
@@ -28,6 +30,7 @@ export function ReleasesPage() {
             <ServingSection key={known.revision} status={known} reload={status.reload} />
             <Published status={known} reload={status.reload} />
             <ReleaseDiff status={known} />
+            <DryRun key={`dry run ${known.revision}`} status={known} />
           </>
         )}
       </Result>
@@ -55,6 +58,9 @@ function Channels({ status, reload }: { status: Status; reload: () => void }) {
             },
           ]}
         />
+      )}
+      {may('channels:promote') && (
+        <NewChannel key={`new Channel ${status.revision}`} status={status} reload={reload} />
       )}
     </Section>
   )
@@ -178,8 +184,25 @@ function Acts({
       act: () => call('retireRelease', environmentId.value, { params: { releaseId } }),
       done: reload,
     })
+  const validate = (): void =>
+    ask({
+      title: `Validate the Release ${releaseId}?`,
+      effects: [
+        'The server loads its code, and checks its schema and the stored documents. Then it can be ' +
+          'promoted. Code that does not fit its manifest rejects it for good.',
+      ],
+      command: svcCommand(`release --release ${releaseId}`),
+      label: 'Validate',
+      act: () => call('validateRelease', environmentId.value, { params: { releaseId }, body: {} }),
+      done: reload,
+    })
   return (
     <span class="actions">
+      {may('releases:publish') && state === 'published' && (
+        <button type="button" aria-label={`Validate … ${releaseId}`} onClick={validate}>
+          Validate …
+        </button>
+      )}
       {may('channels:promote') && state === 'validated' && (
         <Promote status={status} releaseId={releaseId} reload={reload} />
       )}

@@ -13,10 +13,16 @@ import { ask, environmentId, may, svcCommand } from '../state.ts'
 /** All weights of a policy together. */
 const WEIGHTS_TOTAL = 10_000
 const WEIGHTS_OF_PERCENT = 100
+/** The policy is in force some time after it was set. */
+const POLICY_MS = 3_000
 
 export function ServingSection({ status, reload }: { status: Status; reload: () => void }) {
   const id = environmentId.value
-  const policy = useLoaded(`${id} ${status.revision}`, () => call('readServingPolicy', id))
+  const policy = useLoaded(
+    `${id} ${status.revision}`,
+    (background) => call('readServingPolicy', id, {}, { background }),
+    { everyMs: POLICY_MS },
+  )
   const reloadAll = (): void => {
     policy.reload()
     reload()
