@@ -87,7 +87,8 @@ function Canary({
   policy: ServingPolicy
   reload: () => void
 }) {
-  const stable = desired.releases.toSorted((a, b) => b.weight - a.weight)[0]?.releaseId ?? null
+  // Sorted by their IDs, so the first is the oldest, whatever its share.
+  const stable = desired.releases[0]?.releaseId ?? null
   const candidates = status.releases.filter(
     ({ state, releaseId }) => state === 'validated' && releaseId !== stable,
   )
@@ -104,9 +105,15 @@ function Canary({
     const shares = releases.map((each) => `${each.releaseId}=${each.weight}`).join(',')
     ask({
       title: 'Replace the serving policy?',
-      effects: releases.map(
-        (each) => `${each.releaseId} answers ${each.weight / WEIGHTS_OF_PERCENT} % of the callers.`,
-      ),
+      effects: [
+        ...releases.map(
+          (each) =>
+            `${each.releaseId} answers ${each.weight / WEIGHTS_OF_PERCENT} % of the callers.`,
+        ),
+        ...desired.releases
+          .filter((before) => releases.every((each) => each.releaseId !== before.releaseId))
+          .map((before) => `${before.releaseId} answers no caller of environment:default.`),
+      ],
       command: svcCommand(`serve-policy set --releases ${shares} --expected ${desired.revision}`),
       label: 'Replace the policy',
       act: () =>
@@ -125,7 +132,11 @@ function Canary({
     <form onSubmit={submit}>
       <label class="field">
         <span class="label">Another Release</span>
-        <select value={releaseId} onChange={(event) => setReleaseId(event.currentTarget.value)}>
+        <select
+          name="canary"
+          value={releaseId}
+          onChange={(event) => setReleaseId(event.currentTarget.value)}
+        >
           {candidates.map((each) => (
             <option key={each.releaseId} value={each.releaseId}>
               {each.releaseId}
