@@ -8,6 +8,7 @@ import { Badge, Empty, FailureNote, Page, Reload, Result, Section } from '../par
 import { Block, Shown } from '../parts/shown.tsx'
 import { call, type Failure, failureOf, follow } from '../requests.ts'
 import { environmentId, go, hrefOf, may, route } from '../state.ts'
+import { RequestTimeline } from './request-timeline.tsx'
 
 /** Records of a page, and those that a followed log keeps. */
 const RECORDS_MAX = 200
@@ -74,6 +75,9 @@ export function LogsPage() {
         )}
         {followed.failure !== null && <FailureNote failure={followed.failure} />}
       </Section>
+      {filters.request !== '' && page.value !== null && (
+        <RequestTimeline requestId={filters.request} records={page.value.items} />
+      )}
       <Section title={filters.request === '' ? 'Records' : 'Records of one request'}>
         <Result of={page}>
           {({ items }) => {
@@ -180,14 +184,19 @@ function Records({ records, filters }: { records: readonly LogRecord[]; filters:
       <p class="quiet">{shown.length} records, the newest first</p>
       <ul class="log">
         {shown.toReversed().map((record) => (
-          <Record key={record.cursor} record={record} />
+          <Record
+            key={record.cursor}
+            record={record}
+            isOpen={filters.request !== '' && ['warn', 'error'].includes(record.level)}
+          />
         ))}
       </ul>
     </>
   )
 }
 
-function Record({ record }: { record: LogRecord }) {
+/** The failures of one request stand open, with their lines of the source. */
+function Record({ record, isOpen }: { record: LogRecord; isOpen: boolean }) {
   const { atMicros, level, event, message, requestId } = record
   return (
     <li>
@@ -204,7 +213,7 @@ function Record({ record }: { record: LogRecord }) {
           <span class="quiet">{durationText(Number(record.durationMicros))}</span>
         )}
       </div>
-      <details>
+      <details open={isOpen}>
         <summary>Details</summary>
         <RecordDetails record={record} />
         {requestId !== undefined && (
