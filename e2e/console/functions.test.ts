@@ -52,7 +52,10 @@ export const titles = query({
   clients: ['confidential'],
   arguments: {},
   returns: v.array(v.string()),
-  handler: async (ctx) => (await ctx.db.table('notes').index('byTitle').take(100)).map(({ title }) => title),
+  handler: async (ctx) => {
+    const notes = await ctx.db.table('notes').index('byTitle').take(100)
+    return notes.map(({ title }) => title)
+  },
 })
 export const hidden = internalMutation({
   arguments: {},
@@ -273,7 +276,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('Records of one request')
   })
 
-  test('an Action and an internal Mutation run, and are audited as runs of the operator', async () => {
+  test('an Action and an internal Mutation run, and are audited as the operator', async () => {
     await show('send')
     await page.click('Run …')
     await page.sees('cannot be undone')

@@ -34,7 +34,7 @@ let page: ConsolePage
 let second: string
 let third: string
 
-async function read(target: string, caller = 'somebody'): Promise<string | undefined> {
+async function read(target: string, caller = 'caller'): Promise<string | undefined> {
   const response = await fetch(`${app.server.application}/v1/functions/pages.read`, {
     method: 'POST',
     headers: {
@@ -48,7 +48,7 @@ async function read(target: string, caller = 'somebody'): Promise<string | undef
   return ((await response.json()) as Json).result
 }
 
-/** How many of a hundred callers get each reply of environment:default. */
+/** Counts the replies of environment:default to a hundred callers. */
 async function shares(): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (let i = 0; i < 100; i++) {

@@ -65,7 +65,7 @@ export interface Question {
   /** The label of the button that does it. */
   readonly label: string
   readonly act: () => Promise<unknown>
-  /** True where the page itself shows what becomes of the act, so that no notice does. */
+  /** True if the page itself shows the outcome of the act, so that no notice does. */
   readonly isShownByPage?: boolean
   /** Called after the act, to show its effect. */
   readonly done: () => void

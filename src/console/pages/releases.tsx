@@ -188,8 +188,8 @@ function Acts({
     ask({
       title: `Validate the Release ${releaseId}?`,
       effects: [
-        'The server loads its code, and checks its schema and the stored documents. Then it can be ' +
-          'promoted. Code that does not fit its manifest rejects it for good.',
+        'The server loads its code, and checks its schema and the stored documents. Then it can ' +
+          'be promoted. Code that does not fit its manifest rejects it for good.',
       ],
       command: svcCommand(`release --release ${releaseId}`),
       label: 'Validate',

@@ -87,7 +87,7 @@ function Canary({
   policy: ServingPolicy
   reload: () => void
 }) {
-  // Sorted by their IDs, so the first is the oldest, whatever its share.
+  // Sorted by their IDs, so the first is the oldest, regardless of its share.
   const stable = desired.releases[0]?.releaseId ?? null
   const candidates = status.releases.filter(
     ({ state, releaseId }) => state === 'validated' && releaseId !== stable,

@@ -79,7 +79,7 @@ export function inputKindOf({ type }: ValidatorJson): InputKind {
   }
 }
 
-/** Returns the entries of a form that nobody has filled in yet. */
+/** Returns the entries of an empty form. */
 export function emptyEntries(fields: FieldsJson): Entries {
   return Object.fromEntries(
     Object.entries(fields).map(([name, field]) => [name, emptyEntry(field)]),

@@ -1,5 +1,4 @@
 /** Functions: the catalog of a target, and one Function with its arguments, runs and failures. */
-import type { FunctionCatalog } from '../../../wire/catalogs.ts'
 import { durationText, timeText } from '../../formats.ts'
 import { useLoaded } from '../../loading.ts'
 import { Badge, Empty, Page, Reload, Result, Section } from '../../parts/page.tsx'
@@ -9,9 +8,8 @@ import { TargetChoice, useTarget } from '../../parts/targets.tsx'
 import { call } from '../../requests.ts'
 import { environmentId, hrefOf, may, route } from '../../state.ts'
 import { RecordDetails } from '../logs.tsx'
+import type { FunctionField } from './function-field.ts'
 import { RunSection } from './run-form.tsx'
-
-export type FunctionField = FunctionCatalog['functions'][number]
 
 const FAILURES_MAX = 20
 const FAILURES_MS = 3_000

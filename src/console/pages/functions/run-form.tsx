@@ -5,19 +5,9 @@ import { nowMillis } from '../../clock.ts'
 import { Empty, Section } from '../../parts/page.tsx'
 import { call, Failure, failureOf, newId } from '../../requests.ts'
 import { ask, environment, environmentId, may, svcCommand } from '../../state.ts'
-import { ArgumentField } from './argument-field.tsx'
-import {
-  argumentsOf,
-  argumentsOfJson,
-  draftOf,
-  type Entries,
-  emptyEntries,
-  entriesOf,
-  plainArguments,
-  taggedArguments,
-  type Violation,
-} from './arguments.ts'
-import type { FunctionField } from './functions.tsx'
+import { plainArguments, taggedArguments, type Violation } from './arguments.ts'
+import { ArgumentsEditor, useArguments } from './arguments-editor.tsx'
+import type { FunctionField } from './function-field.ts'
 import { type Outcome, RunOutcome } from './run-outcome.tsx'
 import { callText, effectsOf, obstacleOf } from './run-rules.ts'
 
@@ -39,17 +29,11 @@ export function RunSection(properties: RunProperties) {
 
 function RunForm({ target, releaseId, found }: RunProperties) {
   const { name, kind, arguments: fields } = found
-  const [entries, setEntries] = useState<Entries>(() => emptyEntries(fields))
-  /** The arguments as one text; null while there is a field for each. */
-  const [json, setJson] = useState<string | null>(null)
-  const [violations, setViolations] = useState<readonly Violation[]>([])
+  const given = useArguments(fields)
   const { outcome, run } = useRuns(target, found)
-  const read = () => (json === null ? argumentsOf(entries, fields) : argumentsOfJson(json, fields))
-
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
-    const { value, violations: found } = read()
-    setViolations(found ?? [])
+    const value = given.read()
     if (value === null) return
     if (kind === 'query') void run(value)
     else askBefore(value)
@@ -65,81 +49,18 @@ function RunForm({ target, releaseId, found }: RunProperties) {
       isShownByPage: true,
       done: () => {},
     })
-  const toggle = (isJson: boolean): void => {
-    setViolations([])
-    if (isJson) {
-      setJson(draftOf(entries, fields))
-      return
-    }
-    const { value, violations: found } = read()
-    const next = value === null ? null : entriesOf(value, fields)
-    if (next === null) setViolations(found ?? [UNKNOWN_MEMBER])
-    else {
-      setEntries(next)
-      setJson(null)
-    }
-  }
-  const isRunning = outcome?.kind === 'running'
+  const shown = given.violations.length > 0 ? invalid(given.violations) : outcome
   return (
     <>
       <form onSubmit={submit} aria-label={`Run ${name}`}>
-        <label class="field check wide">
-          <input
-            type="checkbox"
-            name="json"
-            checked={json !== null}
-            onChange={(event) => {
-              const { currentTarget } = event
-              toggle(currentTarget.checked)
-            }}
-          />
-          Arguments as JSON
-        </label>
-        {json === null ? (
-          Object.entries(fields).map(([name, field]) => (
-            <ArgumentField
-              key={name}
-              name={name}
-              field={field}
-              entry={entries[name]!}
-              violations={violations.filter(({ path }) => isAt(path, name))}
-              onChange={(entry) => setEntries((before) => ({ ...before, [name]: entry }))}
-            />
-          ))
-        ) : (
-          <label class="field wide">
-            <span class="label">Arguments as JSON</span>
-            <textarea
-              name="arguments"
-              rows={8}
-              spellcheck={false}
-              value={json}
-              onInput={(event) => setJson(event.currentTarget.value)}
-            />
-          </label>
-        )}
-        {json === null && Object.keys(fields).length === 0 && <Empty>It has no arguments.</Empty>}
-        <button type="submit" class="main" disabled={isRunning}>
+        <ArgumentsEditor fields={fields} given={given} />
+        <button type="submit" class="main" disabled={outcome?.kind === 'running'}>
           {kind === 'query' ? 'Run' : 'Run …'}
         </button>
       </form>
-      {violations.length > 0 && (
-        <RunOutcome {...{ found, releaseId }} outcome={invalid(violations)} />
-      )}
-      {violations.length === 0 && outcome !== null && (
-        <RunOutcome outcome={outcome} found={found} releaseId={releaseId} />
-      )}
+      {shown !== null && <RunOutcome outcome={shown} found={found} releaseId={releaseId} />}
     </>
   )
-}
-
-const UNKNOWN_MEMBER: Violation = {
-  path: '$',
-  rule: 'a value that a field for each argument can hold; send it as JSON',
-}
-
-function isAt(path: string, name: string): boolean {
-  return path === `$.${name}` || path.startsWith(`$.${name}.`) || path.startsWith(`$.${name}[`)
 }
 
 function invalid(violations: readonly Violation[]): Outcome {

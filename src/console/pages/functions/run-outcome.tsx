@@ -1,4 +1,4 @@
-/** What became of a Function that the operator ran: its result, or its failure. */
+/** The outcome of a Function that the operator ran: its result, or its failure. */
 import type { OperatorInvoked } from '../../../wire/invocations.ts'
 import { durationText } from '../../formats.ts'
 import { FailureNote } from '../../parts/page.tsx'
@@ -6,7 +6,7 @@ import { Block, Identifier, Shown } from '../../parts/shown.tsx'
 import { editable, plainOf } from '../../plain-values.ts'
 import type { Failure } from '../../requests.ts'
 import { hrefOf, may } from '../../state.ts'
-import type { FunctionField } from './functions.tsx'
+import type { FunctionField } from './function-field.ts'
 
 export type Outcome =
   | { readonly kind: 'running' }
@@ -106,9 +106,7 @@ function Succeeded({
       </p>
       {invoked.releaseId !== releaseId && (
         <p>
-          <Shown
-            text={`${invoked.releaseId} answered, and this page shows ${releaseId}. Reload the page.`}
-          />
+          <Shown text={`${invoked.releaseId} answered; the page shows ${releaseId}. Reload it.`} />
         </p>
       )}
     </div>

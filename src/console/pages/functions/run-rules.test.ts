@@ -8,7 +8,7 @@ const having =
   (capability: Capability): boolean =>
     capabilities.includes(capability)
 
-test('a public Function is offered with functions:invoke, an internal one with data:write too', () => {
+test('an internal Function is offered with functions:invoke and data:write', () => {
   const open = { visibility: 'public', auth: 'none' } as const
   const internal = { visibility: 'internal', auth: 'none' } as const
   expect(obstacleOf(open, having('functions:invoke'))).toBe(null)

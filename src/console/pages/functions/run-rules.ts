@@ -1,18 +1,16 @@
-/** Who may run a Function from the page, what a run may change, and the command that does the same. */
+/** Rules of a run: who may run a Function, its effects, and the command that does the same. */
 import { printableJsonLine } from '../../../client/visible-text.ts'
 import type { Capability } from '../../../value/capabilities.ts'
 import { shellQuoted } from '../../../value/shell/shell-words.ts'
 import type { Json } from '../../../value/strict-json.ts'
-import type { FunctionCatalog } from '../../../wire/catalogs.ts'
-
-type Declared = FunctionCatalog['functions'][number]
+import type { FunctionField } from './function-field.ts'
 
 /** Characters of arguments in a command; longer ones are read from a file. */
 const COMMAND_CHARACTERS_MAX = 8_000
 
 /** Returns why the operator cannot run the Function; null if it can. */
 export function obstacleOf(
-  { visibility, auth }: Pick<Declared, 'visibility' | 'auth'>,
+  { visibility, auth }: Pick<FunctionField, 'visibility' | 'auth'>,
   may: (capability: Capability) => boolean,
 ): string | null {
   if (!may('functions:invoke')) return 'Your grants do not include functions:invoke.'
@@ -27,7 +25,7 @@ export function obstacleOf(
 
 /** Names what a run may change, a sentence each. */
 export function effectsOf(
-  { kind, uses: { network, secrets, storage } }: Pick<Declared, 'kind' | 'uses'>,
+  { kind, uses: { network, secrets, storage } }: Pick<FunctionField, 'kind' | 'uses'>,
   target: string,
   environmentName: string,
 ): string[] {
