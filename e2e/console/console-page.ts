@@ -27,6 +27,8 @@ export interface ConsolePage {
   fill(selector: string, text: string): Promise<void>
   /** Checks the page with axe, and that it has no horizontal scroll bar. */
   isAccessible(name: string, views: readonly View[]): Promise<void>
+  /** Returns what the command has printed so far. */
+  printed(): string
   /** Interrupts the command and returns its exit code. */
   end(): Promise<number | null>
   close(): Promise<void>
@@ -106,6 +108,7 @@ export async function openConsole({ installation }: Application): Promise<Consol
         writeFileSync(file, await tab.screenshot())
       }
     },
+    printed: () => printed + failed,
     async end() {
       child.kill('SIGINT')
       return exit

@@ -2,6 +2,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Capability } from '../value/capabilities.ts'
+import { ClientsPage } from './pages/clients/clients.tsx'
 import { DataPage } from './pages/data/data.tsx'
 import { FilesPage } from './pages/files/files.tsx'
 import { FunctionsPage } from './pages/functions/functions.tsx'
@@ -51,6 +52,11 @@ const PAGES: readonly Entry[] = [
     Content: SchedulesPage,
   },
   { name: 'files', title: 'Files', needs: ['storage:read'], Content: FilesPage },
+    name: 'clients',
+    title: 'Clients and keys',
+    needs: ['credentials:read'],
+    Content: ClientsPage,
+  },
 ]
 
 const NOTICE_MS = 8_000

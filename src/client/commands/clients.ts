@@ -1,4 +1,4 @@
-/** `svc clients`: the Application Clients of the linked Environment. */
+/** `svc clients`: the Application Clients of the Environment. */
 import {
   createApplicationClient,
   listApplicationClients,
@@ -6,7 +6,7 @@ import {
 import { type CommandSpec, option, requiredOption } from '../contexts.ts'
 import { requestCommand } from '../request-commands.ts'
 import { requireId, usage } from '../usage.ts'
-import { LINKED } from './operations.ts'
+import { REMOTE } from './operations.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const KINDS = ['public', 'confidential', 'development'] as const
@@ -18,7 +18,7 @@ const create: CommandSpec = requestCommand({
   summary: 'Create an Application Client',
   details: ['The same --client-id with the same options creates once, however often it is sent.'],
   options: {
-    ...LINKED,
+    ...REMOTE,
     name: requiredOption('NAME', 'Display name'),
     kind: requiredOption('KIND', 'public, confidential or development'),
     scopes: option('LIST', `Maximum scopes of its keys; by default ${DEFAULT_SCOPES}`),
@@ -45,7 +45,7 @@ const create: CommandSpec = requestCommand({
 const list = requestCommand({
   name: 'clients list',
   summary: 'List the Application Clients',
-  options: LINKED,
+  options: REMOTE,
   progress: 'reading the clients',
   request: (remote) => remote.call(listApplicationClients),
   rows: ({ clients }) => clients,

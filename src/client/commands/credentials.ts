@@ -19,13 +19,13 @@ import { resolvePath } from '../roots/roots.ts'
 import { withSecretFile } from '../secret-files.ts'
 import { timeText } from '../timestamps.ts'
 import { requireId, usage } from '../usage.ts'
-import { LINKED } from './operations.ts'
+import { REMOTE } from './operations.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
 const DEFAULT_SCOPES = ['mutation', 'query', 'realtime'] as const
 const SHOWN_SCOPES = `${DEFAULT_SCOPES.join(',')} or fewer`
 
-const CLIENT = { ...LINKED, client: requiredOption('app_ID', 'The Application Client') }
+const CLIENT = { ...REMOTE, client: requiredOption('app_ID', 'The Application Client') }
 const CREDENTIAL = { ...CLIENT, credential: requiredOption('crd_ID', 'The credential') }
 const KEY_OUT = option('FILE', 'Write the key to this new file instead of printing it')
 const RATE_LIMIT = 'Calls per second that the key may make'

@@ -12,7 +12,11 @@ import { Fault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
 import { INSTALLATION } from '../../value/scope.ts'
+import { SECRET_FORMAT } from '../../wire/fields.ts'
+import { deriveSession } from '../../wire/operations/identity/sessions.ts'
 import type { ManagementOperation } from '../../wire/operations/operation.ts'
+import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
+import { isSchema } from '../../wire/schema.ts'
 import type { AnyInput } from '../requests/operation-requests.ts'
 import { CALL_BYTES_MAX, CALLS_MAX, ConsoleServer, STREAMS_MAX } from './console-server.ts'
 import { type ConsoleEnvironment, ConsoleSessions } from './console-sessions.ts'
@@ -292,6 +296,33 @@ describe('a call', () => {
     expect(sent).toEqual([])
     const paths = Object.values(CONSOLE_OPERATIONS).map(({ path }) => path as string)
     expect(paths.filter((path) => /derived|exchange|refresh|oidc|managed/.test(path))).toEqual([])
+  })
+
+  test('no response has a secret, but the key that a person makes or reveals', () => {
+    const answersSecret = ({ replies }: ManagementOperation): boolean =>
+      Object.values(replies).some(
+        (reply) =>
+          isSchema(reply) && JSON.stringify(jsonSchemaOf(reply)).includes(`"${SECRET_FORMAT}"`),
+      )
+    expect(answersSecret(deriveSession)).toBe(true)
+    const secret = Object.values<ManagementOperation>(CONSOLE_OPERATIONS).filter(answersSecret)
+    expect(secret.map(({ name }) => name)).toEqual([
+      'createCredential',
+      'rotateCredential',
+      'revealKey',
+    ])
+    expect(secret.map(({ cache }) => cache)).toEqual(secret.map(() => 'no-store, max-age=0'))
+  })
+
+  test('a new key reaches the page that asked for it, in a response that nothing stores', async () => {
+    const key = 'rk_sec_v1_of_this_test'
+    answer = async () => ({ version: 1, key, secretShownOnce: true })
+    const params = { clientId: system.ids.make('app') }
+    const body = JSON.stringify({ environmentId: ENVIRONMENT.environmentId, params, body: {} })
+    const made = await post('call/createCredential', await openPage(), {}, body)
+    expect(JSON.parse(made.body).result.key).toBe(key)
+    expect(made.headers).toContain('cache-control: no-store')
+    expect(made.headers).not.toContain(key)
   })
 
   test('a call with parts of another form is rejected before it is sent', async () => {

@@ -29,6 +29,8 @@ const CAPABILITIES: readonly Capability[] = [
   'channels:promote',
   'cron:activate',
   'cron:read',
+  'credentials:manage',
+  'credentials:read',
   'data:read',
   'data:write',
   'environments:read',

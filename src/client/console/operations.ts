@@ -22,6 +22,20 @@ import {
   revokeStorageKey,
   rotateStorageKey,
 } from '../../wire/operations/buckets/storage-keys.ts'
+ * needs, none with a token of an operator in its response, and none whose body is not JSON. A key of
+ * the application is in the responses of those that make or reveal one, for the person who asked
+ * (decision 0213).
+ */
+import {
+  createApplicationClient,
+  createCredential,
+  deleteCredential,
+  listApplicationClients,
+  listCredentials,
+  revealKey,
+  revokeCredential,
+  rotateCredential,
+} from '../../wire/operations/application-clients.ts'
 import { catalogOperations } from '../../wire/operations/catalogs.ts'
 import { promoteRelease, rollbackChannel } from '../../wire/operations/channels.ts'
 import { activateCron, listCrons, runCron } from '../../wire/operations/crons.ts'
@@ -84,6 +98,15 @@ export const CONSOLE_OPERATIONS = {
   invokeFunction,
   // Releases
   validateRelease,
+  // Clients and keys
+  listApplicationClients,
+  createApplicationClient,
+  listCredentials,
+  createCredential,
+  rotateCredential,
+  revealKey,
+  revokeCredential,
+  deleteCredential,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS
