@@ -93,12 +93,15 @@ function Keys({ client, credentials, reload, receive }: KeysOf) {
           head: 'Name',
           cell: ({ credentialId, name }) => (
             <>
-              <Shown text={name} /> <Identifier id={credentialId} />
+              <Shown text={name} />
+              <div class="nowrap">
+                <Identifier id={credentialId} />
+              </div>
             </>
           ),
         },
         { head: 'State', cell: (key) => <State credential={key} all={credentials} /> },
-        { head: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
+        { head: 'Scopes', cell: ({ scopes }) => <span class="nowrap">{scopes.join(', ')}</span> },
         {
           head: 'Calls a second',
           isNumber: true,
@@ -145,14 +148,14 @@ function State({
   return (
     <>
       <Badge text={state} />
-      {revokedAtMicros !== null && <div class="hint">since {timeText(revokedAtMicros)}</div>}
+      {revokedAtMicros !== null && <div class="cell hint">since {timeText(revokedAtMicros)}</div>}
       {replaced !== undefined && (
-        <div class="hint">
+        <div class="cell hint">
           replaces <Shown text={replaced.name} max={40} />
         </div>
       )}
       {replacement !== undefined && state === 'active' && (
-        <div class="hint">
+        <div class="cell hint">
           {replacement.lastUsedAtMicros === null
             ? 'its replacement was not used yet'
             : 'its replacement is used: revoke this one once no program has it'}

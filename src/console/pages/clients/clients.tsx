@@ -65,18 +65,25 @@ function Clients({ clients, reload }: { clients: readonly ClientField[]; reload:
               {
                 head: 'Name',
                 cell: ({ clientId, name }) => (
-                  <a href={hrefOf('clients', { client: clientId })}>
+                  <a class="cell" href={hrefOf('clients', { client: clientId })}>
                     <Shown text={name} />
                   </a>
                 ),
               },
-              { head: 'Kind', cell: ({ kind }) => kind },
+              { head: 'Kind', cell: ({ kind }) => <span class="nowrap">{kind}</span> },
               {
                 head: 'Scopes of its keys, at most',
-                cell: ({ maximumScopes }) => maximumScopes.join(', '),
+                cell: ({ maximumScopes }) => <span class="nowrap">{maximumScopes.join(', ')}</span>,
               },
               { head: 'Created', cell: ({ createdAtMicros }) => timeText(createdAtMicros) },
-              { head: 'ID', cell: ({ clientId }) => <Identifier id={clientId} /> },
+              {
+                head: 'ID',
+                cell: ({ clientId }) => (
+                  <span class="nowrap">
+                    <Identifier id={clientId} />
+                  </span>
+                ),
+              },
             ]}
           />
         )}
@@ -115,20 +122,24 @@ function NewClient({ reload }: { reload: () => void }) {
     <Section title="New Application Client">
       <form onSubmit={(event) => void create(event)}>
         <NameInput label="Name of the client" />
-        <label class="field wide">
-          <span class="label">Kind: who holds its keys</span>
+        <label class="field">
+          <span class="label">Kind</span>
           <select
             name="kind"
+            aria-describedby="kind"
             value={kind}
             onChange={(event) => setKind(event.currentTarget.value as Kind)}
           >
             {KINDS.map((each) => (
               <option key={each} value={each}>
-                {each}: {HOLDERS[each]}
+                {each}
               </option>
             ))}
           </select>
         </label>
+        <span id="kind" class="field wide hint">
+          Keys of a {kind} client belong to {HOLDERS[kind]}.
+        </span>
         <ScopeChoice
           key={kind}
           legend="Its keys may have these scopes"
