@@ -178,7 +178,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const key = await shownKey('rk_pub_v1_')
     await page.click('Hide the key')
     await expect.poll(() => page.text()).not.toContain(key)
-    await page.click('Reveal page')
+    await page.click('Reveal crd_')
     expect(await shownKey('rk_pub_v1_')).toBe(key)
 
     await page.show('clients')
@@ -202,7 +202,10 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.tab.evaluate(`void document.querySelector('input[name=scope]').click()`)
     await page.click('Create the client')
     await expect.poll(() => page.text()).not.toContain('PRODUCT_INVALID')
+    await page.sees('This client has no key yet')
     await page.sees('safe\\u{202e}gnp.exe')
+    const heading = `document.querySelector('main h2').innerText`
+    expect(await page.tab.evaluate(heading)).toBe('safe\\u{202e}gnp.exe')
     expect(await page.text()).not.toContain('\u202e')
     await page.isAccessible('bidirectional', BOTH)
   })

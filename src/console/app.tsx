@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Capability } from '../value/capabilities.ts'
 import { ClientsPage } from './pages/clients/clients.tsx'
+import { ConfigurationPage } from './pages/configuration/configuration.tsx'
 import { DataPage } from './pages/data/data.tsx'
 import { FilesPage } from './pages/files/files.tsx'
 import { FunctionsPage } from './pages/functions/functions.tsx'
@@ -56,6 +57,12 @@ const PAGES: readonly Entry[] = [
     title: 'Clients and keys',
     needs: ['credentials:read'],
     Content: ClientsPage,
+  },
+  {
+    name: 'configuration',
+    title: 'Configuration',
+    needs: ['configuration:read'],
+    Content: ConfigurationPage,
   },
 ]
 

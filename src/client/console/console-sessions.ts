@@ -29,6 +29,8 @@ const CAPABILITIES: readonly Capability[] = [
   'channels:promote',
   'cron:activate',
   'cron:read',
+  'configuration:manage',
+  'configuration:read',
   'credentials:manage',
   'credentials:read',
   'data:read',

@@ -40,6 +40,12 @@ import { catalogOperations } from '../../wire/operations/catalogs.ts'
 import { promoteRelease, rollbackChannel } from '../../wire/operations/channels.ts'
 import { activateCron, listCrons, runCron } from '../../wire/operations/crons.ts'
 import {
+  deleteConfiguration,
+  listConfiguration,
+  listConfigurationChanges,
+  setConfiguration,
+} from '../../wire/operations/configuration.ts'
+import {
   deleteDocument,
   insertDocument,
   queryDocuments,
@@ -107,6 +113,11 @@ export const CONSOLE_OPERATIONS = {
   revealKey,
   revokeCredential,
   deleteCredential,
+  // Configuration
+  listConfiguration,
+  listConfigurationChanges,
+  setConfiguration,
+  deleteConfiguration,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS

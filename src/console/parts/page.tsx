@@ -1,5 +1,6 @@
 /** The frame of a page and its sections, failures and empty states. */
 import type { ComponentChildren } from 'preact'
+import { printable } from '../../client/visible-text.ts'
 import type { Loaded } from '../loading.ts'
 import type { Failure } from '../requests.ts'
 import { hrefOf } from '../state.ts'
@@ -35,9 +36,11 @@ export function Section({
   actions?: ComponentChildren
 }) {
   return (
-    <section aria-label={title}>
+    <section aria-label={printable(title)}>
       <div class="section-head">
-        <h2>{title}</h2>
+        <h2>
+          <Shown text={title} />
+        </h2>
         <div class="actions">{actions}</div>
       </div>
       {children}

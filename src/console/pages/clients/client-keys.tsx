@@ -229,7 +229,7 @@ function Acts({
   return (
     <span class="actions">
       {state === 'active' && kind === 'public' && (
-        <button type="button" aria-label={`Reveal ${name}`} onClick={() => void reveal()}>
+        <button type="button" aria-label={`Reveal ${credentialId}`} onClick={() => void reveal()}>
           Reveal
         </button>
       )}
