@@ -179,7 +179,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await expect.poll(() => page.tab.evaluate(shown)).toBe('theirs')
   })
 
-  test('a name that is set keeps its type, and its value is replaced after a question', async () => {
+  test('a name keeps its type, and its value is replaced after a question', async () => {
     await page.show('configuration')
     await page.sees('New variable or secret')
     await page.fill('input[name=name]', 'API_KEY')
@@ -194,7 +194,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect((await entryOf('GREETING')).value).toBe('theirs')
   })
 
-  test('values are shown as text: markup, and bidirectional controls that no field hides', async () => {
+  test('values are shown as text: markup, and controls that no field hides', async () => {
     await app.svc(argv`config set MARKUP ${MARKUP} ${root}`)
     await app.svc(argv`config set HIDDEN ${BIDIRECTIONAL} ${root}`)
     await page.click('Reload')

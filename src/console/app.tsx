@@ -7,6 +7,7 @@ import { ConfigurationPage } from './pages/configuration/configuration.tsx'
 import { DataPage } from './pages/data/data.tsx'
 import { FilesPage } from './pages/files/files.tsx'
 import { FunctionsPage } from './pages/functions/functions.tsx'
+import { HttpPage } from './pages/http/http.tsx'
 import { LogsPage } from './pages/logs.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { ReleasesPage } from './pages/releases.tsx'
@@ -64,6 +65,7 @@ const PAGES: readonly Entry[] = [
     needs: ['configuration:read'],
     Content: ConfigurationPage,
   },
+  { name: 'http', title: 'HTTP', needs: ['releases:read'], Content: HttpPage },
 ]
 
 const NOTICE_MS = 8_000

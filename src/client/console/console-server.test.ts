@@ -314,7 +314,7 @@ describe('a call', () => {
     expect(secret.map(({ cache }) => cache)).toEqual(secret.map(() => 'no-store, max-age=0'))
   })
 
-  test('a new key reaches the page that asked for it, in a response that nothing stores', async () => {
+  test('a new key reaches the page in a response that nothing stores', async () => {
     const key = 'rk_sec_v1_of_this_test'
     answer = async () => ({ version: 1, key, secretShownOnce: true })
     const params = { clientId: system.ids.make('app') }

@@ -25,6 +25,9 @@ import {
  * needs, none with a token of an operator in its response, and none whose body is not JSON. A key of
  * the application is in the responses of those that make or reveal one, for the person who asked
  * (decision 0213).
+ * needs, none with a token of an operator in its response, and none whose body is not JSON. Those
+ * that make or reveal a key of the application answer with it, for the person who asked (decision
+ * 0213).
  */
 import {
   createApplicationClient,
@@ -54,6 +57,12 @@ import {
 } from '../../wire/operations/data.ts'
 import { readEnvironment } from '../../wire/operations/environments.ts'
 import { invokeFunction } from '../../wire/operations/functions/invocations.ts'
+import {
+  listDeliveries,
+  listMounts,
+  readDelivery,
+  replayDelivery,
+} from '../../wire/operations/http-mounts.ts'
 import { listOperators } from '../../wire/operations/identity/operators.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
 import { listLogs } from '../../wire/operations/logs.ts'
@@ -118,6 +127,11 @@ export const CONSOLE_OPERATIONS = {
   listConfigurationChanges,
   setConfiguration,
   deleteConfiguration,
+  // HTTP
+  listMounts,
+  listDeliveries,
+  readDelivery,
+  replayDelivery,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS

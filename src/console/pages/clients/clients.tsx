@@ -15,7 +15,7 @@ import { DEFAULT_SCOPES, NameInput, ScopeChoice, scopesOf } from './scopes.tsx'
 
 type Kind = ClientField['kind']
 
-/** Who holds the keys of a Client of each kind. */
+/** The holder of the keys of a Client of each kind. */
 const HOLDERS: Readonly<Record<Kind, string>> = {
   public: 'a web page or an app, whose users can read the key',
   confidential: 'a server, a pipeline or an agent, which keeps the key secret',

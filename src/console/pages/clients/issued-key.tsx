@@ -10,7 +10,7 @@ export interface Issued {
   readonly secretShownOnce: boolean
 }
 
-/** What a person does with a key of each kind. */
+/** The use of a key of each kind: a sentence, and the line that has the key. */
 const USES: Readonly<Record<ClientField['kind'], readonly string[]>> = {
   public: [
     'It may stand in the code of a web page or an app. Give it to the client of svc/client as ' +

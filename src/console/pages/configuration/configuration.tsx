@@ -182,9 +182,21 @@ function History({ revision }: { revision: string }) {
                 columns={[
                   { head: 'Revision', isNumber: true, cell: (each) => each.revision },
                   { head: 'Change', cell: ({ action }) => action },
-                  { head: 'Name', cell: ({ name }) => <Shown text={name} /> },
-                  { head: 'Type', cell: ({ kind }) => kind },
-                  { head: 'Time', cell: ({ changedAtMicros }) => timeText(changedAtMicros) },
+                  {
+                    head: 'Name',
+                    cell: ({ name }) => (
+                      <span class="cell">
+                        <Shown text={name} />
+                      </span>
+                    ),
+                  },
+                  { head: 'Type', cell: ({ kind }) => <span class="nowrap">{kind}</span> },
+                  {
+                    head: 'Time',
+                    cell: ({ changedAtMicros }) => (
+                      <span class="cell">{timeText(changedAtMicros)}</span>
+                    ),
+                  },
                   {
                     head: 'Operator',
                     cell: ({ operatorId }) => (

@@ -87,7 +87,14 @@ export function ReplaceValue({ entry, known, reload }: Of & { entry: EntryField 
       {kind === 'secret' ? (
         <SecretInput label="New value" name={name} />
       ) : (
-        <VariableInput label="Value" value={isEditable(entry) ? entry.value : ''} />
+        <VariableInput
+          label={
+            isEditable(entry)
+              ? 'Value'
+              : 'New value: the stored one has characters that a field does not keep'
+          }
+          value={isEditable(entry) ? entry.value : ''}
+        />
       )}
       <button type="submit" class="main">
         Replace …
