@@ -187,7 +187,7 @@ function Body({ body }: { body: string }) {
   )
 }
 
-/** Returns the body as text; null if it is no UTF-8. */
+/** Returns the body as text; null for bytes that are not UTF-8. */
 function textOf(body: string): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(decodeBase64Url(body))
