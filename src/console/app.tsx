@@ -54,6 +54,7 @@ const PAGES: readonly Entry[] = [
     Content: SchedulesPage,
   },
   { name: 'files', title: 'Files', needs: ['storage:read'], Content: FilesPage },
+  {
     name: 'clients',
     title: 'Clients and keys',
     needs: ['credentials:read'],

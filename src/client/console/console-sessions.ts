@@ -27,12 +27,12 @@ export type Derive = (capabilities: readonly Capability[], scope: Scope) => Prom
 /** Capabilities that the page uses at an Environment, where the operator has them. */
 const CAPABILITIES: readonly Capability[] = [
   'channels:promote',
-  'cron:activate',
-  'cron:read',
   'configuration:manage',
   'configuration:read',
   'credentials:manage',
   'credentials:read',
+  'cron:activate',
+  'cron:read',
   'data:read',
   'data:write',
   'environments:read',

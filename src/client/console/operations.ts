@@ -1,8 +1,19 @@
 /**
  * The management operations that the page of the console may use, by their names: those that a page
- * needs, none with a token in its response. Those whose response or body is not JSON have lists of
- * their own.
+ * needs, none with a token of an operator in its response. Those that make or reveal a key of the
+ * application answer with it, for the person who asked (decision 0213). Operations whose response or
+ * body is not JSON have lists of their own.
  */
+import {
+  createApplicationClient,
+  createCredential,
+  deleteCredential,
+  listApplicationClients,
+  listCredentials,
+  revealKey,
+  revokeCredential,
+  rotateCredential,
+} from '../../wire/operations/application-clients.ts'
 import {
   archiveBucket,
   createBucket,
@@ -22,32 +33,15 @@ import {
   revokeStorageKey,
   rotateStorageKey,
 } from '../../wire/operations/buckets/storage-keys.ts'
- * needs, none with a token of an operator in its response, and none whose body is not JSON. A key of
- * the application is in the responses of those that make or reveal one, for the person who asked
- * (decision 0213).
- * needs, none with a token of an operator in its response, and none whose body is not JSON. Those
- * that make or reveal a key of the application answer with it, for the person who asked (decision
- * 0213).
- */
-import {
-  createApplicationClient,
-  createCredential,
-  deleteCredential,
-  listApplicationClients,
-  listCredentials,
-  revealKey,
-  revokeCredential,
-  rotateCredential,
-} from '../../wire/operations/application-clients.ts'
 import { catalogOperations } from '../../wire/operations/catalogs.ts'
 import { promoteRelease, rollbackChannel } from '../../wire/operations/channels.ts'
-import { activateCron, listCrons, runCron } from '../../wire/operations/crons.ts'
 import {
   deleteConfiguration,
   listConfiguration,
   listConfigurationChanges,
   setConfiguration,
 } from '../../wire/operations/configuration.ts'
+import { activateCron, listCrons, runCron } from '../../wire/operations/crons.ts'
 import {
   deleteDocument,
   insertDocument,

@@ -182,7 +182,7 @@ function Body({ body }: { body: string }) {
   if (text !== null) return <Block text={text} label="Body" />
   return (
     <p class="quiet">
-      The body is no text. <code>svc http delivery --json</code> shows its bytes.
+      The body is not text. <code>svc http delivery --json</code> shows its bytes.
     </p>
   )
 }
