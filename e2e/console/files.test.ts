@@ -77,7 +77,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('largest object: 50 MiB')
   })
 
-  test('a file is uploaded as a stream, downloaded whole, and replaced after a question', async () => {
+  test('a file is uploaded, downloaded whole, and replaced after a question', async () => {
     await page.sees('The bucket is empty.')
     await choose(`new Uint8Array(${SIZE}).fill(7)`, 'large.bin', 'application/x-test')
     await page.click('Upload')
@@ -107,7 +107,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('Stored large.bin (1 bytes)')
   })
 
-  test('a stored HTML file with a name of markup is shown as text and saved, never run', async () => {
+  test('a stored HTML file with a name of markup is saved, and never run', async () => {
     const file = join(app.installation.directory, 'x.html')
     writeFileSync(file, HTML)
     await app.svc(argv`files put ${file} ${at()} --key ${KEY} --type text/html`)

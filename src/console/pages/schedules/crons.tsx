@@ -125,7 +125,8 @@ function Acts({ cron, reload }: { cron: Cron; reload: () => void }) {
       title: isEnabled ? `Disable the Cron ${name}?` : `Enable the Cron ${name}?`,
       effects: [
         isEnabled
-          ? `${cron.function} is not run at its times, also in later Releases. What is scheduled already still runs.`
+          ? `${cron.function} is not run at its times, also in later Releases. What is scheduled ` +
+            'already still runs.'
           : `${cron.function} is run at its times, from the next one on.`,
       ],
       command: svcCommand(

@@ -1,4 +1,4 @@
-/** Scheduled Functions as the route lists them: in the order of their IDs, which begin with a time. */
+/** Scheduled Functions as the route lists them, in the order of IDs, which begin with a time. */
 import { encodeUlid, idMillis } from '../../../value/ids.ts'
 import type { ScheduledPage } from '../../../wire/schedules.ts'
 import { call } from '../../requests.ts'

@@ -33,8 +33,8 @@ export function RunRecords({ scheduledId, name }: { scheduledId: string; name: s
         {(found) =>
           found.length === 0 ? (
             <Empty>
-              The log has no record of this run among the newest {RECORDS_MAX.toLocaleString('en')}{' '}
-              of the Function.
+              The newest {RECORDS_MAX.toLocaleString('en')} records of the Function have none of
+              this run.
             </Empty>
           ) : (
             <ul class="log">

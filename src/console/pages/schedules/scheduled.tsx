@@ -111,7 +111,7 @@ function Pieces({ found, reload }: { found: Found; reload: () => void }) {
     return (
       <Empty>
         {found.next === null
-          ? 'Nothing fits. Functions schedule others with ctx.scheduler; Crons do it at their times.'
+          ? 'Nothing fits. Functions schedule others with ctx.scheduler; Crons do so too.'
           : `None of ${found.read} scheduled Functions fits. The next page looks at later ones.`}
       </Empty>
     )
