@@ -26,8 +26,8 @@ export function BucketSection({ bucket, reload }: { bucket: BucketRead; reload: 
       title: `Archive the bucket ${name}?`,
       effects: [
         `Its files stay and can be read and deleted${filesText(usage)}. It admits no new file, ` +
-          'and its storage keys stop working at once. There is no way back, and the name is never ' +
-          'used again.',
+          'and its storage keys stop working at once. There is no way back, and the name is ' +
+          'never used again.',
       ],
       command: svcCommand(`buckets archive ${name} --expected ${revision}`),
       label: 'Archive the bucket',
