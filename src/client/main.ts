@@ -30,6 +30,7 @@ import { healthCommand } from './commands/health.ts'
 import { httpCommands } from './commands/http/mounts.ts'
 import { auditCommand } from './commands/identity/audit.ts'
 import { authStatusCommand } from './commands/identity/auth-status.ts'
+import { grantCommands } from './commands/identity/grants.ts'
 import { invitationCommands } from './commands/identity/invitations.ts'
 import { inviteCommand } from './commands/identity/invite.ts'
 import { operatorCommands } from './commands/identity/operators.ts'
@@ -77,6 +78,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   inviteCommand,
   ...invitationCommands,
   ...operatorCommands,
+  ...grantCommands,
   rolesCommand,
   auditCommand,
   linkCommand,

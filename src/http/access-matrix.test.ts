@@ -90,6 +90,11 @@ beforeAll(async () => {
     'POST /v1/access/invitations': request,
     'POST /v1/access/operators/:operatorId/disable': change,
     'POST /v1/access/operators/:operatorId/enable': change,
+    'PUT /v1/access/operators/:operatorId/grants': {
+      scope: ENVIRONMENT,
+      role: null,
+      expectedCapabilities: null,
+    },
   }
   // Authentication comes first (contract/management.md, Authentication).
   hono = mountedRoutes(t)

@@ -20,6 +20,8 @@ export type IdentityOperation =
   | 'identity.login'
   | 'grants.reconcile'
   | 'grants.adopt_legacy'
+  | 'grants.change'
+  | 'grants.revoke'
   | 'session.create'
   | 'session.derive'
   | 'session.refresh'

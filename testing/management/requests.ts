@@ -48,6 +48,11 @@ export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   'GET /v1/access/operators/:operatorId/sessions': null,
   'POST /v1/access/operators/:operatorId/disable': { changedAtMicros: MICROS },
   'POST /v1/access/operators/:operatorId/enable': { changedAtMicros: MICROS },
+  'PUT /v1/access/operators/:operatorId/grants': {
+    scope: ENVIRONMENT,
+    role: 'observer',
+    expectedCapabilities: null,
+  },
   'GET /v1/access/audit': null,
   [`GET ${BASE}`]: null,
   [`POST ${BASE}`]: { configuration, changedAtMicros: MICROS },

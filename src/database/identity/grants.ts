@@ -34,6 +34,27 @@ export async function insertGrant(
   expectOneRow(inserted, 'a grant was not inserted')
 }
 
+/**
+ * Replaces the grant at a scope that no managed source gives; null removes it. The caller has the
+ * lock of the operator.
+ */
+export async function replaceGrant(
+  tx: Tx,
+  operatorId: OperatorId,
+  scope: Scope,
+  capabilities: readonly Capability[] | null,
+  atMicros: bigint,
+): Promise<void> {
+  await tx.execute(
+    `delete from service_operator_grants
+      where operator_id = $1 and source_id is null and scope_kind = $2
+        and project_id is not distinct from $3 and environment_id is not distinct from $4`,
+    [operatorId, scope.kind, scope.projectId, scope.environmentId],
+  )
+  if (capabilities === null) return
+  await insertGrant(tx, operatorId, { scope, capabilities, source: 'invitation' }, atMicros)
+}
+
 /** Lists grants, oldest first. */
 export async function listGrants(reader: Reader, operatorId: OperatorId): Promise<Grant[]> {
   const rows = await reader.rows(

@@ -1,4 +1,5 @@
 /** Scopes, grants, invitations and operators in messages (contract/wire.md, Identity types). */
+import { CAPABILITIES } from '../../value/capabilities.ts'
 import {
   CapabilityField,
   idField,
@@ -125,6 +126,27 @@ export const OperatorChangeRequest = schema({
   /** The client's clock, within 24 hours of the server's. */
   changedAtMicros: Micros,
 })
+
+const Capabilities = listUpTo(CapabilityField, CAPABILITIES.length)
+
+export const GrantChangeRequest = schema({
+  scope: ScopeField,
+  /** The role whose capabilities the grant gets; null revokes it. */
+  role: [RoleField, '|', 'null'],
+  /** The capabilities that the caller saw at the scope; null for no grant. */
+  expectedCapabilities: [Capabilities, '|', 'null'],
+})
+export type GrantChangeRequest = Infer<typeof GrantChangeRequest>
+
+export const GrantChanged = schema({
+  version: '1',
+  operatorId: idField('opr'),
+  /** False if the grant was as wanted already. */
+  applied: 'boolean',
+  /** All grants of the operator after it. */
+  grants: [GrantField, '[]'],
+})
+export type GrantChanged = Infer<typeof GrantChanged>
 
 export const OperatorChanged = schema({
   version: '1',

@@ -28,7 +28,10 @@ import { createdAtMicros } from '../scopes.ts'
 import { scopeText } from './scopes.ts'
 import { SESSION_COLUMNS } from './sessions.ts'
 
-const OPERATOR = argument('OPERATOR', 'Its opr_ identifier, or its name where no other has it')
+export const OPERATOR = argument(
+  'OPERATOR',
+  'Its opr_ identifier, or its name where no other has it',
+)
 
 const list = requestCommand({
   name: 'operators list',
@@ -60,7 +63,7 @@ const show: CommandSpec = command({
   async run(context, _, [named]) {
     const { output } = context
     const session = await OperatorSession.open(context)
-    const operator = await output.progress('reading the operators', find(session, named!))
+    const operator = await output.progress('reading the operators', findOperator(session, named!))
     const request = readSessions(session, operator.operatorId)
     const sessions = await output.progress('reading the sessions', request)
     const { operatorId, disabledAtMicros } = operator
@@ -118,7 +121,7 @@ async function change(
   const { output } = context
   const operationId = operationIdOf(context, spec, givenId)
   const session = await OperatorSession.open(context)
-  const operator = await output.progress('reading the operators', find(session, named))
+  const operator = await output.progress('reading the operators', findOperator(session, named))
   const { operatorId, operatorName } = operator
   const verb = spec === disable ? 'disable' : 'enable'
   const request = send(session, { verb, operatorId, operationId })
@@ -160,7 +163,10 @@ async function send(
 }
 
 /** Throws PLATFORM_NOT_FOUND, CLIENT_USAGE for a name that several operators have. */
-async function find(session: OperatorSession, named: string): Promise<OperatorRecord> {
+export async function findOperator(
+  session: OperatorSession,
+  named: string,
+): Promise<OperatorRecord> {
   const name = named.normalize('NFC')
   const found = (await readOperators(session)).filter(({ operatorId, operatorName }) =>
     isId('opr', named) ? operatorId === named : operatorName === name,
@@ -196,7 +202,7 @@ function roleOf({ capabilities }: GrantField): string | null {
   return ROLES.find((role) => capabilitiesOfRole(role).join(' ') === text) ?? null
 }
 
-function grantText(grant: GrantField): string {
+export function grantText(grant: GrantField): string {
   return `${roleOf(grant) ?? 'custom'}@${scopeText(grant.scope)}`
 }
 

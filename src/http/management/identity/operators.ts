@@ -1,4 +1,5 @@
-/** Administration of operators: the list, their sessions, and taking access away or giving it. */
+/** Administration of operators: the list, their sessions, their grants, and their state. */
+import { changeGrant } from '../../../identity/grant-changes.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import {
   changeOperator,
@@ -47,6 +48,15 @@ export const operatorRoutes: readonly Route<OperatorsApp>[] = bind(operatorOpera
 
   disableOperator: change('disable'),
   enableOperator: change('enable'),
+
+  async changeGrant({ app, actor, params: { operatorId }, body, requestId }) {
+    const input = { ...body, operatorId, requestId }
+    const { applied, grants } = await changeGrant(app.identity, actor, input)
+    return {
+      status: 200,
+      body: { version: 1, operatorId, applied, grants: grants.map(grantField) },
+    }
+  },
 })
 
 type ChangeCall = Call<

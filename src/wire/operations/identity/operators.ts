@@ -1,5 +1,7 @@
-/** Administration of operators: the list, their sessions, and taking access away or giving it. */
+/** Administration of operators: the list, their sessions, their grants, and their state. */
 import {
+  GrantChanged,
+  GrantChangeRequest,
   OperatorChanged,
   OperatorChangeRequest,
   OperatorPage,
@@ -57,9 +59,24 @@ export const enableOperator = operatorOperation({
   ...CHANGE,
 })
 
+/** Repeatable: the request says what the grant becomes, and what it was. */
+export const changeGrant = operatorOperation({
+  method: 'PUT',
+  path: '/v1/access/operators/:operatorId/grants',
+  name: 'changeGrant',
+  summary: 'Gives an operator a role at a scope, or revokes its grant there; not the last owner.',
+  capability: 'operators:manage',
+  body: { schema: GrantChangeRequest },
+  replay: 'safe',
+  replies: { 200: GrantChanged },
+  errors: ['PLATFORM_CONFLICT', 'PLATFORM_NOT_FOUND', ...CHANGE_ERRORS],
+  responseBytesMax: RESPONSE_BYTES_MAX,
+})
+
 export const operatorOperations = {
   listOperators,
   listOperatorSessions,
   disableOperator,
   enableOperator,
+  changeGrant,
 }
