@@ -6,12 +6,18 @@ import { ClientsPage } from './pages/clients/clients.tsx'
 import { ConfigurationPage } from './pages/configuration/configuration.tsx'
 import { DataPage } from './pages/data/data.tsx'
 import { FilesPage } from './pages/files/files.tsx'
+import { AuditPage } from './pages/audit.tsx'
+import { BackupsPage } from './pages/backups/backups.tsx'
+import { DataPage } from './pages/data/data.tsx'
+import { DoctorPage } from './pages/doctor.tsx'
 import { FunctionsPage } from './pages/functions/functions.tsx'
 import { HttpPage } from './pages/http/http.tsx'
 import { LogsPage } from './pages/logs.tsx'
+import { OperatorsPage } from './pages/operators/operators.tsx'
 import { OverviewPage } from './pages/overview.tsx'
 import { ReleasesPage } from './pages/releases.tsx'
 import { SchedulesPage } from './pages/schedules/schedules.tsx'
+import { SessionsPage } from './pages/sessions/sessions.tsx'
 import { FailureNote } from './parts/page.tsx'
 import { QuestionDialog } from './parts/question-dialog.tsx'
 import { Shown } from './parts/shown.tsx'
@@ -31,8 +37,10 @@ interface Entry {
   /** The name of the page in the address. */
   readonly name: string
   readonly title: string
-  /** The page is offered to an operator with one of these. */
+  /** The page is offered to an operator with one of these; to everyone if it is empty. */
   readonly needs: readonly Capability[]
+  /** True for a page of what a `svc dev` has not. */
+  readonly isOfServer?: boolean
   readonly Content: ComponentType
 }
 
@@ -67,6 +75,23 @@ const PAGES: readonly Entry[] = [
     Content: ConfigurationPage,
   },
   { name: 'http', title: 'HTTP', needs: ['releases:read'], Content: HttpPage },
+  {
+    name: 'backups',
+    title: 'Backups',
+    needs: ['backups:manage'],
+    isOfServer: true,
+    Content: BackupsPage,
+  },
+  {
+    name: 'doctor',
+    title: 'Doctor',
+    needs: ['environments:manage'],
+    isOfServer: true,
+    Content: DoctorPage,
+  },
+  { name: 'operators', title: 'Operators', needs: ['operators:manage'], Content: OperatorsPage },
+  { name: 'sessions', title: 'Sessions', needs: [], isOfServer: true, Content: SessionsPage },
+  { name: 'audit', title: 'Audit', needs: ['operators:manage'], Content: AuditPage },
 ]
 
 const NOTICE_MS = 8_000
@@ -129,7 +154,11 @@ function Header() {
 }
 
 function allowed(): readonly Entry[] {
-  return PAGES.filter(({ needs }) => needs.some(may))
+  const isLocal = about.value?.isLocal === true
+  return PAGES.filter(
+    ({ needs, isOfServer }) =>
+      !(isLocal && isOfServer === true) && (needs.length === 0 || needs.some(may)),
+  )
 }
 
 function Navigation() {

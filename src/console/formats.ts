@@ -9,6 +9,12 @@ export function timeText(micros: string | null, absent = 'never'): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
+/** Parses a time of a form in the time zone of the browser; null if it is none. */
+export function microsOfLocal(text: string): string | null {
+  const millis = Date.parse(text)
+  return Number.isNaN(millis) || millis < 0 ? null : String(BigInt(millis) * 1000n)
+}
+
 const SPANS: readonly (readonly [number, string])[] = [
   [86_400, 'd'],
   [3_600, 'h'],

@@ -8,24 +8,30 @@ import type {
 import type { CallArguments, ReplyOf } from '../client/requests/operation-requests.ts'
 import { encodeBase64Url } from '../value/base64url.ts'
 import type { Capability } from '../value/capabilities.ts'
-import { encodeUlid } from '../value/ids.ts'
+import { type EnvironmentId, encodeUlid, type ProjectId } from '../value/ids.ts'
 import type { LogLine, LogRecord } from '../wire/logs.ts'
 import { nowMillis } from './clock.ts'
 
 /** The facts that the page knows from its start. */
 export interface About {
   readonly version: string
+  readonly operatorId: string
   readonly operatorName: string
+  /** The session of the login, which the sessions of the page end with. */
   readonly sessionId: string
   readonly managementOrigin: string
   /** The options of `svc` commands that act on the Environment of the start. */
   readonly commandOptions: string
+  /** True at a `svc dev`, which has one session and no operators. */
+  readonly isLocal: boolean
   readonly administersOperators: boolean
+  /** Whether the operator manages operators at the installation, not at a Project alone. */
+  readonly managesInstallation: boolean
   /** The Environment that the page shows first. */
   readonly environmentId: string
   readonly environments: readonly {
-    readonly projectId: string
-    readonly environmentId: string
+    readonly projectId: ProjectId
+    readonly environmentId: EnvironmentId
     readonly name: string
     readonly capabilities: readonly Capability[]
   }[]

@@ -91,6 +91,12 @@ export function capabilitiesOfRole(role: Role): readonly Capability[] {
   }
 }
 
+/** Returns the role with exactly these capabilities, which are sorted; null if there is none. */
+export function roleWith(capabilities: readonly Capability[]): Role | null {
+  const text = capabilities.join(' ')
+  return ROLES.find((role) => capabilitiesOfRole(role).join(' ') === text) ?? null
+}
+
 /**
  * Purposes of derived sessions: the page of an operator, an agent, or a job of a pipeline. Audit
  * records of what a session does name its purpose.

@@ -10,7 +10,7 @@ import {
 } from '../../../testing/client/raw-requests.ts'
 import { Fault } from '../../errors/fault.ts'
 import { TestSystem } from '../../system/system.ts'
-import { CAPABILITIES } from '../../value/capabilities.ts'
+import { CAPABILITIES, capabilitiesOfRole } from '../../value/capabilities.ts'
 import { INSTALLATION } from '../../value/scope.ts'
 import { SECRET_FORMAT } from '../../wire/fields.ts'
 import { deriveSession } from '../../wire/operations/identity/sessions.ts'
@@ -31,6 +31,8 @@ const ENVIRONMENT: ConsoleEnvironment = {
   name: 'here',
   capabilities: CAPABILITIES,
 }
+
+const PARAMS = { operatorId: system.ids.make('opr') }
 
 interface Sent {
   readonly operation: string
@@ -276,6 +278,47 @@ describe('a call', () => {
     expect(derived).toEqual([{ capabilities: ['operators:manage'], kind: 'installation' }])
   })
 
+  test('a call that gives a role has a session of its own with that role', async () => {
+    const cookie = await openPage()
+    const { environmentId } = ENVIRONMENT
+    const scope = { kind: 'project', projectId: ENVIRONMENT.projectId, environmentId: null }
+    const invitation = { operatorName: 'ana', role: 'observer', scope }
+    const change = { scope, role: 'observer', expectedCapabilities: null }
+    const given = ['operators:manage', ...capabilitiesOfRole('observer')]
+    const sending = async (name: string, body: object) =>
+      post(`call/${name}`, cookie, {}, JSON.stringify({ environmentId, params: PARAMS, body }))
+    await sending('issueInvitation', invitation)
+    await sending('changeGrant', change)
+    expect(derived).toEqual([
+      { capabilities: given, kind: 'project' },
+      { capabilities: given, kind: 'installation' },
+    ])
+    expect(ended).toBe(2)
+    answer = async () => Promise.reject(new Fault('PLATFORM_ACCESS_DENIED'))
+    expect((await sending('issueInvitation', invitation)).status).toBe(403)
+    expect(ended).toBe(3)
+  })
+
+  test('a call that takes a grant away has no right to give one', async () => {
+    const cookie = await openPage()
+    const { environmentId } = ENVIRONMENT
+    const body = { scope: INSTALLATION, role: null, expectedCapabilities: null }
+    const text = JSON.stringify({ environmentId, params: PARAMS, body })
+    expect((await post('call/changeGrant', cookie, {}, text)).status).toBe(200)
+    expect(derived).toEqual([{ capabilities: ['operators:manage'], kind: 'installation' }])
+  })
+
+  test('an invitation whose response was lost can be looked up', async () => {
+    const cookie = await openPage()
+    const { environmentId } = ENVIRONMENT
+    answer = async () => Promise.reject(new Fault('CLIENT_RESULT_UNCERTAIN'))
+    const body = { operatorName: 'ana', role: 'observer', scope: INSTALLATION }
+    const text = JSON.stringify({ environmentId, body })
+    const { body: failure } = await post('call/issueInvitation', cookie, {}, text)
+    const { operationId } = sent[0]!.input
+    expect(JSON.parse(failure).error.next).toContain(`svc invitations show ${operationId}`)
+  })
+
   test('a call reaches the operations of the list alone, and none that gives a token', async () => {
     const cookie = await openPage()
     for (const name of [
@@ -409,4 +452,11 @@ test('the sessions are revoked at the end', async () => {
   await Promise.all([sessions.of(ENVIRONMENT), sessions.of(ENVIRONMENT)])
   await sessions.end()
   expect(ended).toBe(1)
+})
+
+test('an operator who manages no operators gives no role', async () => {
+  const derive = async () => Promise.reject(new Error('nothing is derived'))
+  const sessions = new ConsoleSessions(derive, [ENVIRONMENT], null)
+  const giving = sessions.whileDelegating('observer', INSTALLATION, async () => 'given')
+  await expect(giving).rejects.toMatchObject({ code: 'PLATFORM_ACCESS_DENIED' })
 })

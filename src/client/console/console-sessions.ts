@@ -3,7 +3,7 @@
  * for the administration of operators. Their tokens stay in the memory of this process.
  */
 import { Fault } from '../../errors/fault.ts'
-import type { Capability } from '../../value/capabilities.ts'
+import { type Capability, capabilitiesOfRole, type Role } from '../../value/capabilities.ts'
 import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
 import { environmentScope, type Scope } from '../../value/scope.ts'
 import type { OperatorSession } from '../sessions/sessions.ts'
@@ -26,6 +26,7 @@ export type Derive = (capabilities: readonly Capability[], scope: Scope) => Prom
 
 /** Capabilities that the page uses at an Environment, where the operator has them. */
 const CAPABILITIES: readonly Capability[] = [
+  'backups:manage',
   'channels:promote',
   'configuration:manage',
   'configuration:read',
@@ -35,6 +36,7 @@ const CAPABILITIES: readonly Capability[] = [
   'cron:read',
   'data:read',
   'data:write',
+  'environments:manage',
   'environments:read',
   'functions:invoke',
   'logs:follow',
@@ -85,6 +87,26 @@ export class ConsoleSessions {
     const scope = this.#administration
     if (scope === null) throw new Fault('PLATFORM_ACCESS_DENIED')
     return (await this.#opened('', ['operators:manage'], scope)).session
+  }
+
+  /**
+   * Runs `work` with a session that may give a role at a scope, and ends the session. The one that
+   * manages operators holds nothing that it could give. Throws PLATFORM_ACCESS_DENIED where the
+   * operator lacks what the role gives, and what `work` throws.
+   */
+  async whileDelegating<T>(
+    role: Role,
+    scope: Scope,
+    work: (session: ConsoleSession['session']) => Promise<T>,
+  ): Promise<T> {
+    if (this.#administration === null) throw new Fault('PLATFORM_ACCESS_DENIED')
+    const given = new Set<Capability>(['operators:manage', ...capabilitiesOfRole(role)])
+    const opened = await this.#derive([...given], scope)
+    try {
+      return await work(opened.session)
+    } finally {
+      await opened.end()
+    }
   }
 
   #opened(key: string, capabilities: readonly Capability[], scope: Scope) {

@@ -1,8 +1,8 @@
 /**
  * The management operations that the page of the console may use, by their names: those that a page
  * needs, none with a token of an operator in its response. Those that make or reveal a key of the
- * application answer with it, for the person who asked (decision 0213). Operations whose response or
- * body is not JSON have lists of their own.
+ * application answer with it, for the person who asked (decision 0213), and so does the one that
+ * invites with its code. Operations whose response or body is not JSON have lists of their own.
  */
 import {
   createApplicationClient,
@@ -14,6 +14,7 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../../wire/operations/application-clients.ts'
+import { createBackup, listBackups } from '../../wire/operations/backups.ts'
 import {
   archiveBucket,
   createBucket,
@@ -59,6 +60,17 @@ import {
 } from '../../wire/operations/http-mounts.ts'
 import { listOperators } from '../../wire/operations/identity/operators.ts'
 import { readHealth } from '../../wire/operations/instances.ts'
+import { listAuditRecords } from '../../wire/operations/identity/audit.ts'
+import { issueInvitation, revokeInvitation } from '../../wire/operations/identity/invitations.ts'
+import {
+  changeGrant,
+  disableOperator,
+  enableOperator,
+  listOperatorSessions,
+  listOperators,
+} from '../../wire/operations/identity/operators.ts'
+import { listSessions, revokeSession } from '../../wire/operations/identity/sessions.ts'
+import { readHealth, runDoctor } from '../../wire/operations/instances.ts'
 import { listLogs } from '../../wire/operations/logs.ts'
 import { readMetrics } from '../../wire/operations/metrics.ts'
 import type { ManagementOperation } from '../../wire/operations/operation.ts'
@@ -84,6 +96,7 @@ export const CONSOLE_OPERATIONS = {
   insertDocument,
   replaceDocument,
   deleteDocument,
+  // Operators
   listOperators,
   // Schedules
   listCrons,
@@ -126,6 +139,22 @@ export const CONSOLE_OPERATIONS = {
   listDeliveries,
   readDelivery,
   replayDelivery,
+  listOperatorSessions,
+  issueInvitation,
+  revokeInvitation,
+  changeGrant,
+  disableOperator,
+  enableOperator,
+  // Sessions
+  listSessions,
+  revokeSession,
+  // Audit
+  listAuditRecords,
+  // Backups
+  listBackups,
+  createBackup,
+  // Doctor
+  runDoctor,
 } as const
 
 export type ConsoleOperations = typeof CONSOLE_OPERATIONS

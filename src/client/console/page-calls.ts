@@ -8,7 +8,8 @@ import { ENVIRONMENT_BASE, type ManagementOperation } from '../../wire/operation
 import { localName } from '../local-names.ts'
 import type { AnyInput } from '../requests/operation-requests.ts'
 import { type OnLine, RESPONSE_BYTES_MAX } from '../requests/requests.ts'
-import type { ConsoleEnvironment, ConsoleSessions } from './console-sessions.ts'
+import type { ConsoleEnvironment, ConsoleSession, ConsoleSessions } from './console-sessions.ts'
+import { delegationOf, withLookUp } from './delegations.ts'
 import { consoleDownload, consoleOperation, consoleUpload } from './operations.ts'
 import { type DownloadSink, downloadInto } from './page-transfers.ts'
 
@@ -49,15 +50,20 @@ export class PageCalls {
    */
   async call(name: string, bytes: Uint8Array): Promise<Json> {
     const operation = known(consoleOperation(name), name)
-    const { session, input } = await this.#resolved(operation, bytes)
-    const response = (await session.anyCall(operation, input)) as unknown as Json | undefined
-    return response ?? null
+    const { environment, input, call } = this.#resolved(operation, bytes)
+    const sending = async (session: ConsoleSession['session']): Promise<Json> =>
+      ((await session.anyCall(operation, input)) as unknown as Json | undefined) ?? null
+    const given = delegationOf(operation, call.body)
+    if (given === null) return sending(await this.#sessionFor(operation, environment))
+    const { role, scope } = given
+    return withLookUp(operation, input, this.#sessions.whileDelegating(role, scope, sending))
   }
 
   /** Sends the request of an operation whose response is a file, and passes the file on. */
   async download(name: string, bytes: Uint8Array, sink: DownloadSink): Promise<void> {
     const operation = known(consoleDownload(name), name)
-    const { session, input, call } = await this.#resolved(operation, bytes)
+    const { environment, input, call } = this.#resolved(operation, bytes)
+    const session = await this.#sessionFor(operation, environment)
     const fileName = localName(call.fileName) ?? 'download'
     const begin = (length: number | null): void => sink.begin({ name: fileName, length })
     await downloadInto({ begin, write: sink.write }, session, operation, input)
@@ -71,16 +77,16 @@ export class PageCalls {
     const operation = known(consoleUpload(name), name)
     const { stream: body, length } = content
     if (length > bodyBytesMaxOf(operation)) throw new Fault('PLATFORM_BODY_TOO_LARGE')
-    const { session, input, call } = await this.#resolved(operation, bytes)
+    const { environment, input, call } = this.#resolved(operation, bytes)
+    const session = await this.#sessionFor(operation, environment)
     const request = { ...input, body, contentType: call.contentType }
     return ((await session.anyUpload(operation, request, length)) as Json | undefined) ?? null
   }
 
-  async #resolved(operation: ManagementOperation, bytes: Uint8Array) {
+  #resolved(operation: ManagementOperation, bytes: Uint8Array) {
     const call = parsed(bytes)
     const environment = this.#environmentOf(call)
-    const input = this.#inputOf(operation, call, environment)
-    return { session: await this.#sessionFor(operation, environment), input, call }
+    return { call, environment, input: this.#inputOf(operation, call, environment) }
   }
 
   /** Passes on the lines of the log of an Environment until `onLine` returns LAST_LINE. */

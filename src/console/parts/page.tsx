@@ -116,6 +116,7 @@ export function Badge({ text }: { text: string }) {
 const TONES: Readonly<Record<string, string>> = {
   healthy: 'good',
   ok: 'good',
+  passed: 'good',
   active: 'good',
   enabled: 'good',
   complete: 'good',

@@ -43,7 +43,7 @@ export const consoleCommand: CommandSpec = command({
     try {
       // A server without derived sessions, and an operator without rights, fail here.
       await sessions.of(environments[0]!)
-      const about = aboutOf(remote, environments, options, administration !== null)
+      const about = aboutOf(remote, environments, options, administration)
       await serve(context, sessions, about, !options['no-open'])
     } finally {
       await context.uninterrupted(sessions.end())
@@ -150,20 +150,23 @@ function aboutOf(
   remote: Remote,
   environments: readonly ConsoleEnvironment[],
   { root, dev }: { readonly root: string | undefined; readonly dev: boolean },
-  administersOperators: boolean,
+  administration: Scope | null,
 ): Json {
-  const { operatorName, sessionId, managementOrigin } = remote.session.profile
+  const { operatorId, operatorName, sessionId, managementOrigin } = remote.session.profile
   const words = [
     ...(root === undefined ? [] : ['--root', shellQuoted(root)]),
     ...(dev ? ['--dev'] : []),
   ]
   return {
     version: BUILD_VERSION,
+    operatorId,
     operatorName,
     sessionId,
     managementOrigin,
+    isLocal: remote.local !== null,
     commandOptions: words.join(' '),
-    administersOperators,
+    administersOperators: administration !== null,
+    managesInstallation: administration?.kind === 'installation',
     environmentId: remote.descriptor.environmentId,
     environments: environments.map(({ projectId, environmentId, name, capabilities }) => ({
       projectId,

@@ -45,10 +45,10 @@ export const auditCommand: CommandSpec = requestCommand({
     OPERATION: 'operation',
     OUTCOME: 'outcome',
     ACTOR: ({ actor, credentialId, actorName }) => named(actor ?? credentialId, actorName),
-    PURPOSE: 'purpose',
     SUBJECT: ({ subject, subjectName, provenance }) =>
       named(subject, subjectName ?? declaredText(provenance)),
     REQUEST: 'requestId',
+    PURPOSE: 'purpose',
   },
   note: nextPage,
 })

@@ -152,10 +152,15 @@ describe('svc audit', () => {
       limit: '7',
       after: CURSORS[0],
     })
+    server.identity.auditItems.push({
+      ...server.identity.auditRecord('session.revoke'),
+      purpose: 'console',
+    })
     const human = await client.run('audit')
     expect(server.requests.at(-1)!.path).toBe('/v1/access/audit')
-    expect(human.out).toMatch(/^TIME +OPERATION +OUTCOME +ACTOR +SUBJECT +REQUEST\n/)
+    expect(human.out).toMatch(/^TIME +OPERATION +OUTCOME +ACTOR +SUBJECT +REQUEST +PURPOSE\n/)
     expect(human.out).toContain('2027-01-15T08:00:00Z  session.create  succeeded  opr_')
+    expect(human.out).toMatch(/ session\.revoke .* console\n/)
     expect(human.err).toBe(`More: --after ${CURSORS[1]}\n`)
   })
 

@@ -1,6 +1,6 @@
 /** `svc operators`: who may log in, their grants and sessions, and offboarding. */
 import { Fault, isFault } from '../../../errors/fault.ts'
-import { capabilitiesOfRole, ROLES } from '../../../value/capabilities.ts'
+import { roleWith } from '../../../value/capabilities.ts'
 import { isId, type OperationId, type OperatorId } from '../../../value/ids.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import type {
@@ -74,7 +74,7 @@ const show: CommandSpec = command({
       `Created ${timeText(created)}, used ${timeText(used, 'never')}.`,
       ...output.section(operator.grants, {
         SCOPE: ({ scope }) => scopeText(scope),
-        ROLE: (grant) => roleOf(grant) ?? '-',
+        ROLE: ({ capabilities }) => roleWith(capabilities) ?? '-',
         SOURCE: 'source',
         CAPABILITIES: ({ capabilities }) => capabilities.join(' '),
       }),
@@ -196,14 +196,8 @@ async function readSessions(session: OperatorSession, operatorId: OperatorId) {
   return sessions
 }
 
-/** The role with exactly the capabilities of a grant; null if there is none. */
-function roleOf({ capabilities }: GrantField): string | null {
-  const text = capabilities.join(' ')
-  return ROLES.find((role) => capabilitiesOfRole(role).join(' ') === text) ?? null
-}
-
 export function grantText(grant: GrantField): string {
-  return `${roleOf(grant) ?? 'custom'}@${scopeText(grant.scope)}`
+  return `${roleWith(grant.capabilities) ?? 'custom'}@${scopeText(grant.scope)}`
 }
 
 export const operatorCommands: readonly CommandSpec[] = [list, show, disable, enable]

@@ -222,6 +222,28 @@ test('a colleague is offboarded by name, and comes back with the same grants', a
   ])
 })
 
+test('a grant is changed and revoked, and the last owner keeps its own', async () => {
+  await invited('ana')
+  const at = ['--scope', 'installation']
+  const changed = await owner.run('grants', 'change', 'ana', '--role', 'observer', ...at)
+  expect([changed.exit, changed.out]).toEqual([
+    0,
+    expect.stringMatching(/^ana \(opr_\w{26}\) has now: observer@installation\.\n$/),
+  ])
+  const again = await owner.run('grants', 'change', 'ana', '--role', 'observer', ...at)
+  expect(again.out).toContain('has already: observer@installation.')
+  lost.push('PUT')
+  const revoked = await owner.run('grants', 'revoke', 'ana', ...at, '--json')
+  expect(JSON.parse(revoked.out)).toMatchObject({ operatorName: 'ana', grants: [] })
+  expect((await guest.run('whoami')).out).toContain('This operator has no grant.')
+  const last = await owner.run('grants', 'revoke', 'owner', ...at)
+  expect([last.exit, last.err]).toEqual([4, expect.stringContaining('it is the last owner')])
+  const wrong = await owner.run('grants', 'change', 'ana', '--role', 'king', ...at)
+  expect([wrong.exit, wrong.err]).toEqual([2, expect.stringContaining('--role must be one of')])
+  const audit = (await owner.run('audit', '--operation', 'grants.revoke')).out
+  expect(audit).toMatch(/ succeeded {2}opr_\w{26} owner {2}opr_\w{26} ana {2}req_/)
+})
+
 test('an operator that is not clear or not known is not changed', async () => {
   for (const _ of [1, 2]) await invited('ana')
   const unclear = await owner.run('operators', 'disable', 'ana')
