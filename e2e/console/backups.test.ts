@@ -62,10 +62,9 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.isAccessible('question-backup', VIEWS.slice(0, 2))
     await page.click('Make the backup')
     await expect
-      .poll(
-        async () => (await backups()).find(({ backupId }) => !before.has(backupId))?.state,
-        { timeout: 120_000 },
-      )
+      .poll(async () => (await backups()).find(({ backupId }) => !before.has(backupId))?.state, {
+        timeout: 120_000,
+      })
       .toBe('complete')
     const made = (await backups()).find(({ backupId }) => !before.has(backupId))
     const row = `[...document.querySelectorAll('main tbody tr')].find((each) =>
@@ -76,6 +75,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const text = await page.tab.evaluate<string>(row)
     expect(text).toContain(Number(made.sequence).toLocaleString('en-US'))
     expect(text).toContain('requested')
+    await page.sees(`svc backup download ${made.backupId} --out backup.tar`)
     await page.isAccessible('backups', VIEWS)
   })
 

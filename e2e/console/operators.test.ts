@@ -1,4 +1,5 @@
 /** Operators, sessions and the audit in the console, against the compiled server. */
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
@@ -14,8 +15,8 @@ const VIEWS: readonly View[] = [
 ]
 /** What a stranger may write into the name of a device, and an owner into that of an operator. */
 const HOSTILE = '<img src=x onerror="window.attacked=1">'
-const BIDIRECTIONAL = 'ana\u202egnp.exe'
-const VISIBLE = 'ana\\u{202e}gnp.exe'
+const BIDIRECTIONAL = `ana\u202egnp.exe ${HOSTILE}`
+const VISIBLE = `ana\\u{202e}gnp.exe ${HOSTILE}`
 
 let app: Application
 let page: ConsolePage
@@ -180,6 +181,19 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.show('audit?operation=product.channel.promote')
     await page.click('req_')
     await page.sees('Records of one request')
+    await page.sees('product.channel.promote')
+  })
+
+  test('what an author declares for a Release is shown as text', async () => {
+    const source = `import { query, v } from 'svc'
+export const two = query({ arguments: {}, returns: v.float64(), handler: () => 2 })
+`
+    writeFileSync(join(app.installation.workspace, 'functions/two.ts'), source)
+    const release = argv`release --remote ${root()} --channel production --no-typecheck --message`
+    await app.svc([...release, `${HOSTILE}\u202e`])
+    await page.show('audit?operation=product.release.validate')
+    await page.sees(`${HOSTILE}\\u{202e}`)
+    expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
   })
 
   test('nobody cuts off the session of the console without being told', async () => {

@@ -144,6 +144,8 @@ const LINES: readonly (readonly string[])[] = [
   ['operators', 'show', 'ana'],
   ['operators', 'disable', 'ana'],
   ['operators', 'enable', 'ana'],
+  ['grants', 'change', 'ana', '--role', 'observer', '--scope', 'installation'],
+  ['grants', 'revoke', 'ana', '--scope', 'installation'],
   ['roles'],
   ['audit'],
   ['logout'],

@@ -163,17 +163,19 @@ function Rows({ items }: { items: readonly AuditRecord[] }) {
       columns={[
         {
           head: 'Time',
-          cell: ({ atMicros }) => <time class="nowrap">{timeText(atMicros)}</time>,
+          isShort: true,
+          cell: ({ atMicros }) => <time>{timeText(atMicros)}</time>,
         },
         { head: 'Action', cell: ({ operation }) => <Shown text={operation} /> },
         { head: 'Outcome', cell: ({ outcome }) => <Badge text={outcome} /> },
         { head: 'Actor', cell: (record) => <Actor record={record} /> },
         {
           head: 'Purpose',
+          isShort: true,
           cell: ({ purpose }) => purpose ?? <span class="quiet">–</span>,
         },
         { head: 'Resource', cell: (record) => <Resource record={record} /> },
-        { head: 'Request', cell: (record) => <Request record={record} /> },
+        { head: 'Request', isShort: true, cell: (record) => <Request record={record} /> },
       ]}
     />
   )
@@ -188,7 +190,7 @@ function Actor({ record: { actor, actorName, credentialId } }: { record: AuditRe
     )
   }
   if (credentialId !== null) return <Identifier id={credentialId} />
-  return <span class="quiet">the server, or nobody known</span>
+  return <span class="quiet">no operator</span>
 }
 
 function Resource({ record: { subject, subjectName, provenance } }: { record: AuditRecord }) {

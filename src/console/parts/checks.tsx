@@ -22,6 +22,15 @@ export function Checks({ checks }: { checks: readonly CheckResult[] }) {
 
 function Check({ check: { name, status, seen, why, command } }: { check: CheckResult }) {
   const isProblem = status === 'failed' || status === 'warning'
+  const head = (
+    <>
+      <Badge text={status} />{' '}
+      <strong>
+        <Shown text={name} />
+      </strong>{' '}
+      <Shown text={seen} max={2_000} />
+    </>
+  )
   const explanation = (
     <>
       <p>
@@ -32,20 +41,14 @@ function Check({ check: { name, status, seen, why, command } }: { check: CheckRe
   )
   return (
     <li>
-      <div class="line">
-        <Badge text={status} />
-        <strong>
-          <Shown text={name} />
-        </strong>
-        <span class="text">
-          <Shown text={seen} max={2_000} />
-        </span>
-      </div>
       {isProblem ? (
-        explanation
+        <>
+          <div>{head}</div>
+          {explanation}
+        </>
       ) : (
         <details>
-          <summary>Why {name} matters</summary>
+          <summary>{head}</summary>
           {explanation}
         </details>
       )}

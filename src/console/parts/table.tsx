@@ -6,6 +6,13 @@ export interface Column<R> {
   readonly cell: (row: R) => ComponentChildren
   /** Numbers are aligned at their ends. */
   readonly isNumber?: boolean
+  /** Short texts, such as times and states, stay on one line. */
+  readonly isShort?: boolean
+}
+
+function classOf({ isNumber, isShort }: Pick<Column<never>, 'isNumber' | 'isShort'>) {
+  if (isNumber === true) return 'number'
+  return isShort === true ? 'nowrap' : undefined
 }
 
 export function Table<R>({
@@ -36,8 +43,8 @@ export function Table<R>({
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map(({ head, cell, isNumber }) => (
-                <td key={head} class={isNumber === true ? 'number' : undefined}>
+              {columns.map(({ head, cell, ...column }) => (
+                <td key={head} class={classOf(column)}>
                   {cell(row)}
                 </td>
               ))}

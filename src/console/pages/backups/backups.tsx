@@ -26,7 +26,7 @@ export function BackupsPage() {
         <CreateForm reload={list.reload} />
       </Section>
       <Section title="Download and restore">
-        <Commands />
+        <Commands items={list.value?.items ?? []} />
       </Section>
     </Page>
   )
@@ -42,12 +42,12 @@ function Rows({ items }: { items: readonly BackupField[] }) {
       rows={items}
       keyOf={({ backupId }) => backupId}
       columns={[
-        { head: 'Backup', cell: ({ backupId }) => <Identifier id={backupId} /> },
+        { head: 'Backup', isShort: true, cell: ({ backupId }) => <Identifier id={backupId} /> },
         { head: 'State', cell: (backup) => <State backup={backup} /> },
-        { head: 'Begun', cell: ({ createdAtMicros }) => timeText(createdAtMicros) },
+        { head: 'Begun', isShort: true, cell: ({ createdAtMicros }) => timeText(createdAtMicros) },
         { head: 'Took', isNumber: true, cell: tookText },
-        { head: 'Because', cell: ({ reason }) => reason },
-        { head: 'Kept in', cell: ({ location }) => PLACES[location] },
+        { head: 'Because', isShort: true, cell: ({ reason }) => reason },
+        { head: 'Kept in', isShort: true, cell: ({ location }) => PLACES[location] },
         { head: 'Sequence', isNumber: true, cell: ({ sequence }) => count(sequence) },
         { head: 'Documents', isNumber: true, cell: ({ documents }) => count(documents) },
         {
@@ -95,7 +95,7 @@ function CreateForm({ reload }: { reload: () => void }) {
     event.preventDefault()
     const options = recipients.map((each) => ` --recipient ${each}`).join('')
     ask({
-      title: 'Make a whole backup?',
+      title: 'Start a whole backup?',
       effects: [
         'The server reads all documents and files beside its calls. A server without a target ' +
           'keeps the two newest whole backups: once this one begins, the oldest of them is deleted.',
@@ -135,11 +135,12 @@ function CreateForm({ reload }: { reload: () => void }) {
   )
 }
 
-function Commands() {
+function Commands({ items }: { items: readonly BackupField[] }) {
+  const newest = items.find(({ state }) => state === 'complete')?.backupId ?? 'BACKUP'
   return (
     <>
-      <p>A complete backup as a tar archive, encrypted as it is:</p>
-      <Block text={svcCommand('backup download BACKUP --out backup.tar')} label="Download" />
+      <p>The newest complete backup as a tar archive, encrypted as it is:</p>
+      <Block text={svcCommand(`backup download ${newest} --out backup.tar`)} label="Download" />
       <p>Prove that it can be restored, on a machine that is not the server:</p>
       <Block
         text="svc backup verify backup.tar --identity backup.key --restore"

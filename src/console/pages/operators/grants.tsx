@@ -34,9 +34,9 @@ export function GrantsSection({ operator, reload }: Given) {
           rows={grants}
           keyOf={({ scope, source }) => JSON.stringify([scope, source])}
           columns={[
-            { head: 'At', cell: ({ scope }) => <Shown text={scopeText(scope)} /> },
-            { head: 'Role', cell: roleText },
-            { head: 'Given by', cell: ({ source }) => SOURCES[source] },
+            { head: 'At', isShort: true, cell: ({ scope }) => <Shown text={scopeText(scope)} /> },
+            { head: 'Role', isShort: true, cell: roleText },
+            { head: 'Given by', isShort: true, cell: ({ source }) => SOURCES[source] },
             {
               head: 'Capabilities',
               cell: ({ capabilities }) => <Capabilities capabilities={capabilities} />,
@@ -48,6 +48,7 @@ export function GrantsSection({ operator, reload }: Given) {
           ]}
         />
       )}
+      <h3>Give a role, or change one</h3>
       <GrantForm operator={operator} reload={reload} />
     </Section>
   )
@@ -56,7 +57,7 @@ export function GrantsSection({ operator, reload }: Given) {
 function Capabilities({ capabilities }: Pick<GrantField, 'capabilities'>) {
   return (
     <details>
-      <summary>{capabilities.length} capabilities</summary>
+      <summary class="nowrap">{capabilities.length} capabilities</summary>
       <Shown text={capabilities.join(', ')} max={1_000} />
     </details>
   )

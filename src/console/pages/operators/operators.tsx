@@ -84,8 +84,16 @@ function Rows({ items }: { items: readonly OperatorRecord[] }) {
           ),
         },
         { head: 'Grants', cell: (operator) => <Grants operator={operator} /> },
-        { head: 'Last used', cell: ({ lastUsedAtMicros }) => timeText(lastUsedAtMicros) },
-        { head: 'Operator', cell: ({ operatorId }) => <Identifier id={operatorId} /> },
+        {
+          head: 'Last used',
+          isShort: true,
+          cell: ({ lastUsedAtMicros }) => timeText(lastUsedAtMicros),
+        },
+        {
+          head: 'Operator',
+          isShort: true,
+          cell: ({ operatorId }) => <Identifier id={operatorId} />,
+        },
       ]}
     />
   )

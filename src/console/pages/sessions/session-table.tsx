@@ -25,16 +25,24 @@ export function SessionTable({
       rows={sessions}
       keyOf={({ sessionId }) => sessionId}
       columns={[
-        { head: 'Session', cell: ({ sessionId }) => <Identifier id={sessionId} /> },
+        { head: 'Session', isShort: true, cell: ({ sessionId }) => <Identifier id={sessionId} /> },
         { head: 'Kind', cell: (session) => <Shown text={kindOf(session)} /> },
         {
           head: 'Device',
           cell: ({ deviceName }) =>
             deviceName === null ? <span class="quiet">–</span> : <Shown text={deviceName} />,
         },
-        { head: 'Created', cell: ({ createdAtMicros }) => timeText(createdAtMicros) },
-        { head: 'Last used', cell: ({ lastUsedAtMicros }) => timeText(lastUsedAtMicros) },
-        { head: 'Until', cell: ({ refreshExpiresAtMicros: at }) => timeText(at) },
+        {
+          head: 'Created',
+          isShort: true,
+          cell: ({ createdAtMicros }) => timeText(createdAtMicros),
+        },
+        {
+          head: 'Last used',
+          isShort: true,
+          cell: ({ lastUsedAtMicros }) => timeText(lastUsedAtMicros),
+        },
+        { head: 'Until', isShort: true, cell: ({ refreshExpiresAtMicros: at }) => timeText(at) },
         ...(canEnd
           ? [
               {
