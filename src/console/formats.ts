@@ -9,7 +9,7 @@ export function timeText(micros: string | null, absent = 'never'): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
 }
 
-/** Parses a time of a form in the time zone of the browser; null if it is none. */
+/** Parses a time of a form in the time zone of the browser; null for any other text. */
 export function microsOfLocal(text: string): string | null {
   const millis = Date.parse(text)
   return Number.isNaN(millis) || millis < 0 ? null : String(BigInt(millis) * 1000n)

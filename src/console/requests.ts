@@ -25,7 +25,7 @@ export interface About {
   /** True at a `svc dev`, which has one session and no operators. */
   readonly isLocal: boolean
   readonly administersOperators: boolean
-  /** Whether the operator manages operators at the installation, not at a Project alone. */
+  /** True if the operator manages operators at the installation, not at a Project alone. */
   readonly managesInstallation: boolean
   /** The Environment that the page shows first. */
   readonly environmentId: string

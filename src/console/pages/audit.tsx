@@ -166,7 +166,7 @@ function Rows({ items }: { items: readonly AuditRecord[] }) {
           isShort: true,
           cell: ({ atMicros }) => <time>{timeText(atMicros)}</time>,
         },
-        { head: 'Action', cell: ({ operation }) => <Shown text={operation} /> },
+        { head: 'Action', isShort: true, cell: ({ operation }) => <Shown text={operation} /> },
         { head: 'Outcome', cell: ({ outcome }) => <Badge text={outcome} /> },
         { head: 'Actor', cell: (record) => <Actor record={record} /> },
         {

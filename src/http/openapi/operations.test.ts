@@ -135,18 +135,7 @@ const STEPS: readonly Step[] = [
   ['listOperatorSessions', 200, () => ({ ...colleague(), query: { after: undefined } })],
   ['disableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
   ['enableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
-  [
-    'changeGrant',
-    200,
-    () => ({
-      ...colleague(),
-      body: {
-        scope: { kind: 'environment', ...inEnvironment() },
-        role: 'observer',
-        expectedCapabilities: null,
-      },
-    }),
-  ],
+  ['changeGrant', 200, () => ({ ...colleague(), body: { expectedCapabilities: null } })],
   ['readSelf', 200],
   ['listSessions', 200],
   [

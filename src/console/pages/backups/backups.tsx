@@ -98,7 +98,7 @@ function CreateForm({ reload }: { reload: () => void }) {
       title: 'Start a whole backup?',
       effects: [
         'The server reads all documents and files beside its calls. A server without a target ' +
-          'keeps the two newest whole backups: once this one begins, the oldest of them is deleted.',
+          'keeps the two newest whole backups: once this one begins, the older one is deleted.',
         recipients.length === 0
           ? 'The recipients that the settings of the server name can open it.'
           : `Who has the identity of one of these can open it: ${recipients.join(', ')}. It has ` +

@@ -83,7 +83,7 @@ function Restorable({ metrics: { gauges, collectedAtMicros } }: { metrics: Metri
           : `${timeText(String(BigInt(collectedAtMicros) - BigInt(behind)))}: the oldest commit ` +
             `that no backup has is ${durationText(behind)} old`}
       </dd>
-      <dt>Newest commit in a backup</dt>
+      <dt>Last commit in a backup</dt>
       <dd>
         {Number(backupSequence).toLocaleString('en-US')}
         {backupFilesSequence !== undefined && (

@@ -13,7 +13,7 @@ import { GrantsSection } from './grants.tsx'
 const OPERATORS_MAX = 1_000
 const SESSIONS_MAX = 50
 
-/** No route returns one operator. Returns null where there is none with this ID. */
+/** No route returns one operator. Returns null if no operator has the ID. */
 async function readOperator(operatorId: string): Promise<OperatorRecord | null> {
   let after: string | null = null
   for (;;) {
