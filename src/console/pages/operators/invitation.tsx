@@ -85,6 +85,7 @@ function InvitationForm({ onIssued }: { onIssued: (issued: InvitationIssued) => 
 
 function Issued({ issued, onDone }: { issued: InvitationIssued; onDone: () => void }) {
   const { invitationId, operatorName, role, scope, code, expiresAtMicros } = issued
+  const at = scopeText(scope)
   const revoke = (): void =>
     ask({
       title: `Revoke the invitation of ${operatorName}?`,
@@ -97,7 +98,7 @@ function Issued({ issued, onDone }: { issued: InvitationIssued; onDone: () => vo
   return (
     <>
       <p>
-        <Shown text={operatorName} /> is invited as {role} at <Shown text={scopeText(scope)} />:{' '}
+        <Shown text={operatorName} /> is invited as {role} at <Shown text={at} />:{' '}
         <Identifier id={invitationId} />, until {timeText(expiresAtMicros)}.
       </p>
       <p>
