@@ -1,5 +1,4 @@
 /** Operators, sessions and the audit in the console, against the compiled server. */
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
@@ -182,19 +181,6 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('req_')
     await page.sees('Records of one request')
     await page.sees('product.channel.promote')
-  })
-
-  test('what an author declares for a Release is shown as text', async () => {
-    const source = `import { query, v } from 'svc'
-export const two = query({ arguments: {}, returns: v.float64(), handler: () => 2 })
-`
-    writeFileSync(join(app.installation.workspace, 'functions/two.ts'), source)
-    const message = `${HOSTILE}\u202e`
-    const release = argv`release --remote ${root()} --channel production --no-typecheck`
-    await app.svc(argv`${release} --message ${message}`)
-    await page.show('audit?operation=product.release.validate')
-    await page.sees(`${HOSTILE}\\u{202e}`)
-    expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
   })
 
   test('nobody cuts off the session of the console without being told', async () => {

@@ -193,14 +193,14 @@ function Actor({ record: { actor, actorName, credentialId } }: { record: AuditRe
   return <span class="quiet">no operator</span>
 }
 
-function Resource({ record: { subject, subjectName, provenance } }: { record: AuditRecord }) {
+/** The session of the page has no `releases:read`, so no record has the origin of a Release. */
+function Resource({ record: { subject, subjectName } }: { record: AuditRecord }) {
   if (subject === null) return <span class="quiet">–</span>
-  const name = subjectName ?? provenance?.message ?? null
   return (
     <>
-      {name !== null && (
+      {subjectName !== null && (
         <>
-          <Shown text={name} />{' '}
+          <Shown text={subjectName} />{' '}
         </>
       )}
       <code>
