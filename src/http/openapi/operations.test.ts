@@ -94,6 +94,11 @@ const credential = () => ({
 const colleague = () => ({
   params: { operatorId: from('logInExternally', 'operator', 'operatorId') },
 })
+const observing = () => ({
+  scope: { kind: 'environment', ...inEnvironment() },
+  role: 'observer',
+  expectedCapabilities: null,
+})
 const changed = (expectedRevision: number | string): State => ({
   body: { expectedRevision, changedAtMicros: now() },
 })
@@ -135,7 +140,7 @@ const STEPS: readonly Step[] = [
   ['listOperatorSessions', 200, () => ({ ...colleague(), query: { after: undefined } })],
   ['disableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
   ['enableOperator', 200, () => ({ ...colleague(), body: { changedAtMicros: now() } })],
-  ['changeGrant', 200, () => ({ ...colleague(), body: { expectedCapabilities: null } })],
+  ['changeGrant', 200, () => ({ ...colleague(), body: observing() })],
   ['readSelf', 200],
   ['listSessions', 200],
   [
