@@ -5,12 +5,14 @@
  */
 import {
   countDerivedSessions,
+  type Derivation,
   insertSession,
   lockSession,
   type Session,
 } from '../database/identity/sessions.ts'
 import { transaction } from '../database/transaction.ts'
 import { Fault } from '../errors/fault.ts'
+import type { System } from '../system/system.ts'
 import type { Capability, SessionPurpose } from '../value/capabilities.ts'
 import type { Scope } from '../value/scope.ts'
 import { type Actor, grantsWithin, requireCapability } from './actor.ts'
@@ -33,54 +35,70 @@ export interface DerivationInput extends Origin {
 }
 
 /**
- * Opens a session that ends after its lifetime, or with the actor's session. Throws
- * PLATFORM_ACCESS_DENIED for a capability that the actor does not hold at the scope, and for an
- * actor with a derived session, PLATFORM_RATE_LIMITED beyond DERIVED_SESSIONS_MAX, and
- * PLATFORM_AUTHENTICATION_FAILED where the actor's session ended meanwhile.
+ * Opens a session that ends after its lifetime, or with the actor's session. Throws what
+ * `derivedSessionOf` does, and PLATFORM_AUTHENTICATION_FAILED where the actor's session ended
+ * meanwhile.
  */
 export async function deriveSession(
   core: IdentityCore,
   actor: Actor,
-  { scope, purpose, lifetimeSeconds, requestId, ...input }: DerivationInput,
+  { requestId, ...input }: DerivationInput,
 ): Promise<Login> {
   const { system, credentials } = core
   requireUnderived(actor)
-  const capabilities = [...new Set(input.capabilities)].sort()
   return transaction(core.database, async (tx) => {
     await lockSession(tx, actor.sessionId)
     // The locks keep the session and its grants as they are until the commit.
     const parent = await lockActor(core, tx, actor.sessionId)
-    for (const capability of capabilities) requireCapability(parent, capability, scope)
-    const atMicros = system.nowMicros()
-    const parentSessionId = parent.sessionId
-    const count = await countDerivedSessions(tx, parentSessionId, atMicros)
-    if (count >= DERIVED_SESSIONS_MAX) {
-      const detail = `${count} derived sessions of ${parentSessionId}`
-      throw new Fault('PLATFORM_RATE_LIMITED', { retryAfterSeconds: RETRY_SECONDS, detail })
-    }
-    const ends = atMicros + BigInt(lifetimeSeconds) * MICROS_PER_SECOND
-    const latest = parent.session.refreshExpiresAtMicros
-    const expiresAtMicros = ends < latest ? ends : latest
-    const derivation = { parentSessionId, purpose, capabilities, scope }
-    const session: Session = {
-      sessionId: system.ids.make('ops'),
-      operatorId: parent.operatorId,
-      deviceName: parent.session.deviceName,
-      createdAtMicros: atMicros,
-      lastUsedAtMicros: atMicros,
-      accessExpiresAtMicros: expiresAtMicros,
-      refreshExpiresAtMicros: expiresAtMicros,
-      derivation,
-    }
+    const count = await countDerivedSessions(tx, parent.sessionId, system.nowMicros())
+    const session = derivedSessionOf(system, parent, { ...input, count })
     const { secret, digest } = credentials.issueAccessToken('derived-token')
     await insertSession(tx, session, { access: digest, refresh: null })
-    const { sessionId } = session
-    const facts = { actor: parent.operatorId, subject: sessionId, atMicros, requestId }
-    await recordAudit(tx, system, 'session.derive', { ...facts, sessionId, purpose })
-    const grants = grantsWithin(parent.grants, derivation)
+    const { sessionId, createdAtMicros: atMicros } = session
+    const facts = { actor: parent.operatorId, subject: sessionId, atMicros, requestId, sessionId }
+    await recordAudit(tx, system, 'session.derive', { ...facts, purpose: input.purpose })
+    const grants = grantsWithin(parent.grants, session.derivation)
     const { operator } = parent
     return { operator, session, grants, accessToken: secret, refreshToken: null }
   })
+}
+
+/** A session with the bounds of its derivation. */
+export type DerivedSession = Session & { readonly derivation: Derivation }
+
+/**
+ * Returns the session that a derivation opens, where `count` others of the actor's session can be
+ * used. Throws PLATFORM_ACCESS_DENIED for a capability that the actor does not hold at the scope,
+ * and for an actor with a derived session, and PLATFORM_RATE_LIMITED beyond DERIVED_SESSIONS_MAX.
+ */
+export function derivedSessionOf(
+  system: Pick<System, 'ids' | 'nowMicros'>,
+  parent: Actor,
+  input: Omit<DerivationInput, 'requestId'> & { readonly count: number },
+): DerivedSession {
+  requireUnderived(parent)
+  const { scope, purpose, lifetimeSeconds, count } = input
+  const capabilities = [...new Set(input.capabilities)].sort()
+  for (const capability of capabilities) requireCapability(parent, capability, scope)
+  const parentSessionId = parent.sessionId
+  if (count >= DERIVED_SESSIONS_MAX) {
+    const detail = `${count} derived sessions of ${parentSessionId}`
+    throw new Fault('PLATFORM_RATE_LIMITED', { retryAfterSeconds: RETRY_SECONDS, detail })
+  }
+  const atMicros = system.nowMicros()
+  const ends = atMicros + BigInt(lifetimeSeconds) * MICROS_PER_SECOND
+  const latest = parent.session.refreshExpiresAtMicros
+  const expiresAtMicros = ends < latest ? ends : latest
+  return {
+    sessionId: system.ids.make('ops'),
+    operatorId: parent.operatorId,
+    deviceName: parent.session.deviceName,
+    createdAtMicros: atMicros,
+    lastUsedAtMicros: atMicros,
+    accessExpiresAtMicros: expiresAtMicros,
+    refreshExpiresAtMicros: expiresAtMicros,
+    derivation: { parentSessionId, purpose, capabilities, scope },
+  }
 }
 
 /** Throws PLATFORM_ACCESS_DENIED for a derived session, whose rights would outlast it otherwise. */

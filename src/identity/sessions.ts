@@ -139,7 +139,8 @@ export async function lockActor(
   return toActor({ ...locked, grants })
 }
 
-function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
+/** Returns the actor of a session, with those of the operator's grants that it has. */
+export function toActor({ session, operator, grants }: AuthenticatedSession): Actor {
   const { operatorId, operatorName } = operator
   const { sessionId, derivation } = session
   const ofOperator = { operatorId, operatorName, sessionId, operator, session }

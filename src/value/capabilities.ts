@@ -40,9 +40,9 @@ const OF_FILES: readonly Capability[] = [
   'releases:publish',
 ]
 
-/** The capabilities of the author at `svc dev`. */
+/** The capabilities of the author at `svc dev`, which has no operators to manage. */
 export const LOCAL_CAPABILITIES: readonly Capability[] = CAPABILITIES.filter(
-  (capability) => !OF_FILES.includes(capability),
+  (capability) => capability !== 'operators:manage' && !OF_FILES.includes(capability),
 )
 
 export const ROLES = ['owner', 'operator', 'developer', 'observer'] as const

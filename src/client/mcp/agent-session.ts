@@ -1,8 +1,7 @@
 /**
  * The session of an agent: derived from the one of the operator, with a part of its rights, so that
  * the server limits what the agent does. It is opened when it is first needed, since editors start
- * `svc mcp` before a server runs, and replaced where permissions or rights have changed. A
- * `svc dev` has no sessions: there this program alone holds the limit.
+ * `svc mcp` before a server runs, and replaced where permissions or rights have changed.
  */
 import { type Fault, isFault } from '../../errors/fault.ts'
 import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
@@ -14,7 +13,7 @@ import type { Context } from '../contexts.ts'
 import type { AnyInput } from '../requests/operation-requests.ts'
 import { openRemote, type Remote, type RemoteOptions } from '../roots/remotes.ts'
 import { type DerivedSession, deriveSession } from '../sessions/derived-session.ts'
-import { AGENT_CAPABILITIES, type Rights } from './capabilities.ts'
+import { AGENT_CAPABILITIES } from './capabilities.ts'
 import { type Permission, PermissionStore, type PermissionTarget } from './permissions.ts'
 
 /** Seconds of one derived session, which is replaced while it is used. */
@@ -27,11 +26,9 @@ export interface AgentSessionOptions {
 }
 
 interface Opened {
-  /** Null at a `svc dev`. */
-  readonly derived: DerivedSession | null
+  readonly derived: DerivedSession
   readonly remote: Remote
-  /** The capabilities, and whether the server has operators, whose routes need none. */
-  readonly rights: Rights
+  readonly capabilities: ReadonlySet<Capability>
   /** The permissions that it was derived with. */
   readonly allowed: string
 }
@@ -42,7 +39,7 @@ export class AgentSession {
   readonly #permissions: PermissionStore
   #opened: Opened | null = null
   #opening: Promise<Opened> | null = null
-  #known: Rights = { capabilities: new Set(AGENT_CAPABILITIES), hasOperators: true }
+  #known: ReadonlySet<Capability> = new Set(AGENT_CAPABILITIES)
   #ended = false
   /** Called where the capabilities of the session are others than before. */
   onChange: () => void = () => {}
@@ -54,8 +51,8 @@ export class AgentSession {
     this.#permissions = new PermissionStore(context)
   }
 
-  /** The rights when they were last known; at first those without a permission. */
-  get rights(): Rights {
+  /** The capabilities when they were last known; at first those without a permission. */
+  get capabilities(): ReadonlySet<Capability> {
     return this.#known
   }
 
@@ -104,14 +101,12 @@ export class AgentSession {
     if (opened !== null && opened.allowed === key) return opened
     if (opened !== null) await this.#close(opened)
     const wanted = [...AGENT_CAPABILITIES, ...permissions.map(({ capability }) => capability)]
-    const isLocal = remote.local !== null
-    const capabilities = isLocal ? new Set(wanted) : await heldOf(remote, wanted)
-    const derived = isLocal ? null : await this.#derive(remote, capabilities, permissions)
-    const rights = { capabilities, hasOperators: !isLocal }
-    const next = { derived, remote, rights, allowed: key }
-    if (this.#ended) await derived?.end()
+    const capabilities = await heldOf(remote, wanted)
+    const derived = await this.#derive(remote, capabilities, permissions)
+    const next = { derived, remote, capabilities, allowed: key }
+    if (this.#ended) await derived.end()
     else this.#opened = next
-    this.#know(rights)
+    this.#know(capabilities)
     return next
   }
 
@@ -143,17 +138,16 @@ export class AgentSession {
     return Math.max(1, Math.min(LIFETIME_SECONDS, ...left))
   }
 
-  #know(rights: Rights): void {
-    const key = ({ capabilities, hasOperators }: Rights) =>
-      [hasOperators, ...[...capabilities].toSorted()].join()
-    const isEqual = key(this.#known) === key(rights)
-    this.#known = rights
+  #know(capabilities: ReadonlySet<Capability>): void {
+    const key = (set: ReadonlySet<Capability>): string => [...set].toSorted().join()
+    const isEqual = key(this.#known) === key(capabilities)
+    this.#known = capabilities
     if (!isEqual) this.onChange()
   }
 
   async #close(opened: Opened): Promise<void> {
     if (this.#opened === opened) this.#opened = null
-    await opened.derived?.end()
+    await opened.derived.end()
   }
 }
 
@@ -170,7 +164,7 @@ function isOutdated({ code }: Fault): boolean {
 function send({ derived, remote }: Opened, operation: ManagementOperation, input: AnyInput) {
   const { projectId, environmentId } = remote.descriptor
   const params = { ...input.params, projectId, environmentId }
-  return (derived ?? remote).session.anyCall(operation, { ...input, params })
+  return derived.session.anyCall(operation, { ...input, params })
 }
 
 export function permissionTarget({ local, session, descriptor }: Remote): PermissionTarget {

@@ -1,13 +1,6 @@
 /** Capabilities of the session of an agent: the usual ones, and those that a person can add. */
 import { CAPABILITIES, type Capability } from '../../value/capabilities.ts'
 
-/** The rights of a session. */
-export interface Rights {
-  readonly capabilities: ReadonlySet<Capability>
-  /** False at a `svc dev`, which has no operators and sessions. */
-  readonly hasOperators: boolean
-}
-
 /** Capabilities without a permission, which read everything but documents. */
 export const AGENT_CAPABILITIES: readonly Capability[] = CAPABILITIES.filter(
   (capability) => capability.endsWith(':read') && capability !== 'data:read',

@@ -96,8 +96,8 @@ export async function readResource(
 ): Promise<ResourceText | null> {
   if (Object.hasOwn(SERVER_RESOURCES, uri)) {
     const { capability, tool, read } = SERVER_RESOURCES[uri]!
-    const { rights } = await session.open()
-    if (!rights.capabilities.has(capability)) return null
+    const { capabilities } = await session.open()
+    if (!capabilities.has(capability)) return null
     const data = (await read(session, context)) as Json
     const more = () => `The tool ${tool} has all of it.`
     const { text } = dataResult(data, { source: uri, offset: 0, more })

@@ -132,13 +132,13 @@ class AgentServer {
 
   async #tools() {
     await this.#opened()
-    const open = TOOLS.filter((tool) => isOpen(tool, this.#session.rights))
+    const open = TOOLS.filter((tool) => isOpen(tool, this.#session.capabilities))
     return { tools: open.map(listedTool) as never[] }
   }
 
   async #resources() {
     await this.#opened()
-    return { resources: [...listedResources(this.#session.rights.capabilities)] }
+    return { resources: [...listedResources(this.#session.capabilities)] }
   }
 
   async #resource(uri: string) {
@@ -164,8 +164,8 @@ class AgentServer {
   async #called(name: string, given: unknown): Promise<Result> {
     const tool = findTool(name)
     if (tool === null) throw noTool('There is no such tool.')
-    const { rights } = await this.#session.open()
-    if (!isOpen(tool, rights)) {
+    const { capabilities } = await this.#session.open()
+    if (!isOpen(tool, capabilities)) {
       const needed = tool.capability ?? 'operator'
       throw noTool(`The session has no ${needed}. Only a person can permit it.`)
     }

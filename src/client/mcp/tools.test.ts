@@ -18,7 +18,7 @@ import {
 
 const nameOf = ({ operation }: Tool) => operation.name
 const held = (capabilities: readonly Capability[]) =>
-  TOOLS.filter((tool) => isOpen(tool, { capabilities: new Set(capabilities), hasOperators: true }))
+  TOOLS.filter((tool) => isOpen(tool, new Set(capabilities)))
 
 test('the usual session reads everything but documents', () => {
   expect(AGENT_CAPABILITIES).toEqual([
@@ -85,14 +85,6 @@ test('a capability opens its tools and no others', () => {
   )
   expect(added.map(nameOf)).toEqual(['queryDocuments', 'readDocument'])
   expect(held([]).map(nameOf)).toEqual(['readSelf', 'listSessions', 'listResources'])
-})
-
-test('a svc dev, which has no operators, has only the tools of the Environment', () => {
-  const rights = { capabilities: new Set(CAPABILITIES), hasOperators: false }
-  const kinds = TOOLS.filter((tool) => isOpen(tool, rights)).map(
-    ({ operation }) => operation.access,
-  )
-  expect(new Set(kinds.map(({ kind }) => kind))).toEqual(new Set(['environment']))
 })
 
 test('every capability that a person can add opens a tool', () => {

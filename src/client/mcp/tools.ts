@@ -11,7 +11,6 @@ import { PATH_PARAMETERS, type PathParameter } from '../../wire/operations/param
 import { jsonSchemaOf } from '../../wire/reading/json-schema.ts'
 import type { JsonSchema } from '../../wire/rules.ts'
 import { isSchema, type Schema } from '../../wire/schema.ts'
-import type { Rights } from './capabilities.ts'
 
 /** Hints of the protocol for the program that asks the person; the server decides what is done. */
 export interface Annotations {
@@ -61,10 +60,9 @@ export function findTool(name: string): Tool | null {
   return BY_NAME.get(name) ?? null
 }
 
-/** Tells whether a session with these rights has the tool. */
-export function isOpen({ operation, capability }: Tool, rights: Rights): boolean {
-  if (operation.access.kind === 'operator' && !rights.hasOperators) return false
-  return capability === null || rights.capabilities.has(capability)
+/** Tells whether a session with these capabilities has the tool. */
+export function isOpen({ capability }: Tool, capabilities: ReadonlySet<Capability>): boolean {
+  return capability === null || capabilities.has(capability)
 }
 
 /**

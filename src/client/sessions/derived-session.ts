@@ -75,8 +75,11 @@ class DerivedSessionStore implements SessionStore {
   }
 
   async newest(): Promise<Profile> {
+    // A `svc dev` that was started again has another address, and none of the derived sessions.
+    const { authenticationOrigin } = await this.#parent.newest()
     const current = this.#current
     if (this.#ended || current === null) return this.#derive()
+    if (current.authenticationOrigin !== authenticationOrigin) return this.#derive()
     const remains = current.accessExpiresAtMicros - this.#nowMicros()
     return remains < this.#marginMicros ? this.#derive() : current
   }

@@ -132,6 +132,12 @@ export class OperatorSession {
     return this.#profile
   }
 
+  /** Returns the profile that the next request begins with. Throws what the store does. */
+  async newest(): Promise<Profile> {
+    this.#profile = await this.#store.newest(this.#profile)
+    return this.#profile
+  }
+
   /** Sends the request of an operation. Throws what `send` throws, with explanations. */
   call<O extends ManagementOperation>(
     operation: O,
@@ -229,7 +235,7 @@ export class OperatorSession {
   /** Refreshes the token where it ends soon, or once where the server rejects it. */
   async #authenticated<T>(request: (profile: Profile) => Promise<T>): Promise<T> {
     let refreshed = false
-    this.#profile = await this.#store.newest(this.#profile)
+    await this.newest()
     if (this.#endsSoon()) refreshed = await this.#refresh()
     for (;;) {
       try {

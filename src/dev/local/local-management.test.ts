@@ -161,7 +161,7 @@ describe('a running svc dev', () => {
     expect(await status(accessToken.reveal())).toBe(200)
     expect(await status(null)).toBe(401)
     expect(await status(`rk_at_v1_${'A'.repeat(43)}`)).toBe(401)
-    expect((await fetch(`${managementUrl}/v1/sessions`)).status).toBe(404)
+    expect((await fetch(`${managementUrl}/v1/operators`)).status).toBe(404)
     const set = await client.run('config', 'set', 'CURRENCY', 'EUR', '--root', dev.root)
     expect(set).toMatchObject({ exit: 3 })
     expect(set.err).toContain('configuration:manage')

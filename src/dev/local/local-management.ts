@@ -1,25 +1,22 @@
 /**
  * The management API of `svc dev`: the routes of its Environment on a loopback address, for the
  * commands that this user runs in another terminal. One access token, which is valid as long as the
- * process runs, replaces operators, logins and sessions.
+ * process runs, replaces operators and logins; commands derive sessions from it as at a server.
  */
 import { Fault } from '../../errors/fault.ts'
 import { MANAGEMENT_CODES } from '../../http/errors.ts'
+import { selfRoutes } from '../../http/management/identity/auth.ts'
+import { type ResourcesApp, resourceRoutes } from '../../http/management/identity/resources.ts'
 import { mountManagement } from '../../http/management/mount.ts'
-import type { Sessions } from '../../http/management/route.ts'
-import { routesOfEnvironment } from '../../http/management/routes.ts'
+import type { Route } from '../../http/management/route.ts'
+import { type EnvironmentApp, routesOfEnvironment } from '../../http/management/routes.ts'
 import { managementLimits } from '../../http/rate-limits.ts'
 import { requestCounts } from '../../http/request-counts.ts'
-import type { Actor } from '../../identity/actor.ts'
-import { Credentials } from '../../identity/credentials.ts'
 import { environmentApp } from '../../server/environments.ts'
 import { openListener } from '../../server/listeners.ts'
-import { LOCAL_CAPABILITIES } from '../../value/capabilities.ts'
-import type { EnvironmentId, ProjectId } from '../../value/ids.ts'
-import { localAuthor } from '../../value/product-root.ts'
-import { environmentScope } from '../../value/scope.ts'
 import type { Secret } from '../../value/secret.ts'
 import type { LocalEnvironment, LocalOptions } from './local-environments.ts'
+import { LocalSessions, type LocalSessionsApp, localSessionRoutes } from './local-sessions.ts'
 
 export interface LocalManagement {
   /** The origin of the management API. */
@@ -28,9 +25,15 @@ export interface LocalManagement {
 }
 
 const HOST = '127.0.0.1'
-const PEPPER_BYTES = 32
-/** Expiry of the session, the last second of the year 9999: it is valid while the process runs. */
-const NEVER_MICROS = 253_402_300_799_000_000n
+
+type LocalApp = EnvironmentApp & LocalSessionsApp & ResourcesApp
+
+const routes: readonly Route<LocalApp>[] = [
+  ...(selfRoutes as readonly Route<LocalApp>[]),
+  ...(localSessionRoutes as readonly Route<LocalApp>[]),
+  ...(resourceRoutes as readonly Route<LocalApp>[]),
+  ...(routesOfEnvironment as readonly Route<LocalApp>[]),
+]
 
 /** Opens the address. Throws SERVER_LISTEN_FAILED. */
 export function openLocalManagement(
@@ -38,23 +41,24 @@ export function openLocalManagement(
   { system, log, closing }: Pick<LocalOptions, 'system' | 'log' | 'closing'>,
 ): LocalManagement {
   const { product, application, metrics, transfers, rejections } = environment
-  const { projectId, environmentId } = product.root.descriptor
-  // The pepper exists in memory alone, so the token is invalid once the process has ended.
-  const credentials = new Credentials(system.randomBytes(PEPPER_BYTES), system)
-  const { secret: accessToken } = credentials.issueAccessToken()
-  const actor = localActor({ projectId, environmentId })
+  const { projectId, environmentId, name, slug } = product.root.descriptor
+  const sessions = new LocalSessions(system, { projectId, environmentId })
   const app = mountManagement({
     system,
     log,
     transfers,
     rejections,
     limits: managementLimits(system),
-    routes: routesOfEnvironment,
+    routes,
     counts: requestCounts(metrics, 'management'),
     app: {
       ...environmentApp(environment, application, metrics, noDoctor),
       environment: { projectId, environmentId },
-      sessions: sessionsOf(credentials, actor),
+      sessions,
+      localSessions: sessions,
+      linkableEnvironments: async () => [
+        { projectId, environmentId, name, slug, managementOrigin: null },
+      ],
     },
   })
   const listener = openListener({
@@ -67,45 +71,7 @@ export function openLocalManagement(
     tlsTerminated: false,
   })
   closing.add(() => listener.cut())
-  return { url: `http://${listener.address}`, accessToken }
-}
-
-function sessionsOf(credentials: Credentials, actor: Actor): Sessions {
-  const recognize = (token: string): string | null =>
-    credentials.recognizeAccessToken(token)?.toString('hex') ?? null
-  return {
-    recognize,
-    authenticate: async (token) => {
-      if (recognize(token) === null) throw new Fault('PLATFORM_AUTHENTICATION_FAILED')
-      return actor
-    },
-    whileAuthorized: async (_, work) => work(actor),
-  }
-}
-
-function localActor(scope: {
-  readonly projectId: ProjectId
-  readonly environmentId: EnvironmentId
-}): Actor {
-  const author = localAuthor(scope.environmentId)
-  const operatorName = 'svc dev'
-  const times = { createdAtMicros: 0n, lastUsedAtMicros: 0n }
-  const ends = { accessExpiresAtMicros: NEVER_MICROS, refreshExpiresAtMicros: NEVER_MICROS }
-  const { operatorId, sessionId } = author
-  const names = { operatorId, sessionId, deviceName: null }
-  return {
-    ...author,
-    operatorName,
-    operator: { operatorId, operatorName, createdAtMicros: 0n, authorizationRevision: 1n },
-    session: { ...names, ...times, ...ends, derivation: null },
-    grants: [
-      {
-        scope: environmentScope(scope.projectId, scope.environmentId),
-        capabilities: LOCAL_CAPABILITIES,
-        source: 'bootstrap',
-      },
-    ],
-  }
+  return { url: `http://${listener.address}`, accessToken: sessions.accessToken }
 }
 
 /** A development server has no settings of a server, and none of its databases. */

@@ -1,6 +1,5 @@
 /** `svc console`: serves a page of the Environment to the browser of this machine. */
 import { Fault } from '../../../errors/fault.ts'
-import { LOCAL_CAPABILITIES } from '../../../value/capabilities.ts'
 import type { Scope } from '../../../value/scope.ts'
 import { shellQuoted } from '../../../value/shell/shell-words.ts'
 import type { Json } from '../../../value/strict-json.ts'
@@ -39,7 +38,9 @@ export const consoleCommand: CommandSpec = command({
       'reading what the operator may reach',
       reachable(remote),
     )
-    const sessions = new ConsoleSessions(deriveFrom(context, remote), environments, administration)
+    const derive: Derive = (capabilities, scope) =>
+      deriveSession(context, remote.session, { capabilities, scope, purpose: 'console' })
+    const sessions = new ConsoleSessions(derive, environments, administration)
     try {
       // A server without derived sessions, and an operator without rights, fail here.
       await sessions.of(environments[0]!)
@@ -96,16 +97,6 @@ async function serve(
   }
 }
 
-/**
- * Returns the derivation of the server. A `svc dev` has one session, which belongs to the files of
- * this user and ends with the process, so nothing is derived there.
- */
-function deriveFrom(context: Context, { session, local }: Remote): Derive {
-  if (local !== null) return async () => ({ session, end: async () => {} })
-  return (capabilities, scope) =>
-    deriveSession(context, session, { capabilities, scope, purpose: 'console' })
-}
-
 interface Reachable {
   readonly environments: readonly ConsoleEnvironment[]
   readonly administration: Scope | null
@@ -115,15 +106,7 @@ interface Reachable {
  * Returns the Environments that the operator may reach at the server, that of the root first, and
  * the widest scope at which the operator manages operators.
  */
-async function reachable({ session, descriptor, local }: Remote): Promise<Reachable> {
-  if (local !== null) {
-    const { projectId, environmentId } = descriptor
-    const environment = { projectId, environmentId, name: 'svc dev' }
-    return {
-      environments: [{ ...environment, capabilities: LOCAL_CAPABILITIES }],
-      administration: null,
-    }
-  }
+async function reachable({ session, descriptor }: Remote): Promise<Reachable> {
   const [{ resources }, { grants }] = await Promise.all([
     session.call(listResources),
     session.call(readSelf),

@@ -3,7 +3,7 @@ import { exchange } from '../../../identity/exchange.ts'
 import type { Identity } from '../../../identity/identity.ts'
 import { refresh } from '../../../identity/sessions.ts'
 import type { AuthConfig, Self } from '../../../wire/identity/auth.ts'
-import { authOperations } from '../../../wire/operations/identity/auth.ts'
+import { authOperations, readSelf } from '../../../wire/operations/identity/auth.ts'
 import { bind, type Route } from '../route.ts'
 import { grantField, loginBody, operatorField, sessionField } from './fields.ts'
 
@@ -13,7 +13,27 @@ export interface AuthApp {
   readonly managementOrigin: string | null
 }
 
-export const authRoutes: readonly Route<AuthApp>[] = bind(authOperations, {
+/** The identity of the caller, which needs nothing but its session. */
+export const selfRoutes: readonly Route<unknown>[] = bind(
+  { readSelf },
+  {
+    readSelf({ actor }) {
+      const { operator, session, grants } = actor
+      const body: Self = {
+        version: 1,
+        operator: operatorField(operator),
+        session: sessionField(session, actor.sessionId),
+        grants: grants.map(grantField),
+        authorizationRevision: String(operator.authorizationRevision),
+      }
+      return { status: 200, body }
+    },
+  },
+)
+
+const { readSelf: _, ...loginOperations } = authOperations
+
+const loginRoutes: readonly Route<AuthApp>[] = bind(loginOperations, {
   readAuthConfig({ app }) {
     const { managementOrigin } = app
     const body: AuthConfig = { version: 1, methods: methods(app.identity), managementOrigin }
@@ -34,19 +54,12 @@ export const authRoutes: readonly Route<AuthApp>[] = bind(authOperations, {
       return { status: 200, body: loginBody(login) }
     },
   },
-
-  readSelf({ actor }) {
-    const { operator, session, grants } = actor
-    const body: Self = {
-      version: 1,
-      operator: operatorField(operator),
-      session: sessionField(session, actor.sessionId),
-      grants: grants.map(grantField),
-      authorizationRevision: String(operator.authorizationRevision),
-    }
-    return { status: 200, body }
-  },
 })
+
+export const authRoutes: readonly Route<AuthApp>[] = [
+  ...loginRoutes,
+  ...(selfRoutes as readonly Route<AuthApp>[]),
+]
 
 function methods({ oidc, verifiers }: Identity): AuthConfig['methods'] {
   if (verifiers.length === 0) return ['invitation']
