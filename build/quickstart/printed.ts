@@ -28,6 +28,10 @@ export interface Shown {
 
 export const TARGET = 'channel:production'
 
+const CONSOLE_TITLE = 'Look at all of it in the browser, from a second terminal:'
+const AGENTS_TITLE =
+  'Let an editor start this for its agent, which then reads it (svc docs agents):'
+
 /** Arguments of messages.send. */
 export function message(channelId: string, body: string): object {
   return { channel: channelId, author: 'you', body }
@@ -80,8 +84,12 @@ function commands(shown: Shown): { title: string; command: string }[] {
       command: operatorCommand(shown, ['release', '--against', 'production', '--dry-run']),
     },
     {
-      title: 'Look at all of it in the browser (Ctrl-C ends the page):',
+      title: CONSOLE_TITLE,
       command: operatorCommand(shown, ['console']),
+    },
+    {
+      title: AGENTS_TITLE,
+      command: operatorCommand(shown, ['mcp']),
     },
     {
       title: 'Check the machine, the databases and the files, and see what to repair:',
@@ -156,7 +164,8 @@ export function summary(shown: Shown): string {
   const page = shown.page === null ? '' : `\nOpen the chat in two windows:\n\n  ${shown.page}\n`
   const parts = [
     page,
-    `See what is released:\n\n${operatorCommand(shown, ['status'])}\n`,
+    `${CONSOLE_TITLE}\n\n${operatorCommand(shown, ['console'])}\n`,
+    `${AGENTS_TITLE}\n\n${operatorCommand(shown, ['mcp'])}\n`,
     lines.join('\n'),
   ]
   return `${parts.join('\n')}\n\nCtrl-C stops everything; the data stays.\n`

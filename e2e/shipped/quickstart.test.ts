@@ -76,6 +76,17 @@ function paste(command: string): string {
   return result.stdout
 }
 
+/** Returns the answer of the command of an agent to the first message of an editor. */
+function greetedBy(command: string): unknown {
+  const params = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'an editor', version: '1' },
+  }
+  const hello = { jsonrpc: '2.0', id: 1, method: 'initialize', params }
+  return JSON.parse(paste(`echo '${JSON.stringify(hello)}' | ${command.trim()}`))
+}
+
 /** Returns the first line of JSON that a command prints, and interrupts it. */
 async function firstLine(command: string): Promise<unknown> {
   const { PATH = '' } = process.env
@@ -119,13 +130,13 @@ test(
       headers: { origin: address },
     })
     expect(crossOrigin.headers.get('access-control-allow-origin')).toBe(address)
-    expect(first.commands.length).toBe(1)
+    expect(first.commands.length).toBe(2)
     const all = commandsIn(readFileSync(join(home, 'commands.txt'), 'utf8'))
     const [query = '', mutation = '', hook = '', deliveries = '', ...operator] = all
-    const [status = '', check = '', browse = '', ...others] = operator
+    const [status = '', check = '', browse = '', agents = '', ...others] = operator
     const [doctor = '', backups = '', verify = '', watch = ''] = others
-    expect(all.length).toBe(11)
-    expect(paste(first.commands[0]!)).toContain('production')
+    expect(all.length).toBe(12)
+    expect(first.commands.map((each) => each.trim())).toEqual([browse.trim(), agents.trim()])
     expect(paste(query)).toContain('It works.')
     expect(JSON.parse(paste(mutation))).toMatchObject({
       status: 'ok',
@@ -144,6 +155,7 @@ test(
     expect(paste(`${check} 2>&1`)).toContain('Nothing was changed.')
     const opened = await firstLine(browse)
     expect(opened).toMatchObject({ event: 'ready', url: expect.stringMatching(START) })
+    expect(greetedBy(agents)).toMatchObject({ result: { serverInfo: { name: 'svc' } } })
     // What it finds is up to the machine.
     expect(paste(`${doctor} || true`)).toMatch(/^\d+ checks: \d+ ok, /m)
     // The server makes its first backup while it answers calls.

@@ -21,6 +21,8 @@ export type DevelopmentEvent =
       readonly curl: string | null
       /** A command line that opens the console. */
       readonly console: string
+      /** A command line that editors start for their agents. */
+      readonly agents: string
     }
   | {
       readonly event: 'served'

@@ -59,6 +59,10 @@ async function svc(...argv: string[]): Promise<string> {
 describe('a running svc dev', () => {
   test('svc dev prints a command that calls a Function', async () => {
     expect(ready.try).toBe(`svc call notes.fail --root ${dev.root}`)
+    expect(ready).toMatchObject({
+      console: `svc console --root ${dev.root}`,
+      agents: `svc mcp --root ${dev.root}`,
+    })
     const { err } = await client.run(...ready.try!.split(' ').slice(1))
     expect(err).toContain('FUNCTION_FAILED')
     expect(await svc('call', 'notes.version', '--root', dev.root)).toBe('"1"\n')

@@ -54,6 +54,11 @@ export function consoleCommand(rootPath: string): string {
   return `svc console --root ${shellQuoted(rootPath)}`
 }
 
+/** Returns the command that editors start for their agents. */
+export function agentsCommand(rootPath: string): string {
+  return `svc mcp --root ${shellQuoted(rootPath)}`
+}
+
 export interface CurlOptions {
   /** Origin of the application API. */
   readonly url: string

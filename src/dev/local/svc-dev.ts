@@ -31,7 +31,13 @@ import { openLocalListener } from './local-listener.ts'
 import { openLocalManagement } from './local-management.ts'
 import { toEvent } from './log-events.ts'
 import { networkAddresses } from './network-addresses.ts'
-import { consoleCommand, sampleCall, sampleCommand, sampleCurl } from './sample-calls.ts'
+import {
+  agentsCommand,
+  consoleCommand,
+  sampleCall,
+  sampleCommand,
+  sampleCurl,
+} from './sample-calls.ts'
 import { ScheduledReports } from './scheduled-reports.ts'
 import { hasNoDocuments, parseSeeds, runSeeds } from './seeds.ts'
 
@@ -231,6 +237,7 @@ function ready(
     developmentKeyFile: given.developmentKeyFile,
     try: sample === null ? null : sampleCommand(sample, rootPath),
     console: consoleCommand(rootPath),
+    agents: agentsCommand(rootPath),
     curl: sample === null ? null : sampleCurl(sample, { url, target: targets[0]!, key }),
   }
 }

@@ -209,7 +209,10 @@ function readyLines(
   if (event.developmentKeyFile !== null) rows.push(['Dev key', event.developmentKeyFile])
   if (event.curl !== null) rows.push(['Curl', event.curl])
   if (event.try !== null) rows.push(['Try', event.try])
-  rows.push(['Console', event.console])
+  rows.push(
+    ['Console', event.console],
+    ['Agents', `${event.agents}  (for an editor: svc docs agents)`],
+  )
   return [
     '',
     ...rows.map(([name, value]) => `  ${output.bold(name.padEnd(13))}${printable(value)}`),
