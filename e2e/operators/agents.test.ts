@@ -2,6 +2,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { printable } from '../../src/client/visible-text.ts'
 import { type Agent, connectAgent } from '../../testing/agents/agent-clients.ts'
 import { type Application, application, mutation, query, string } from '../application.ts'
 import { argv } from '../argv.ts'
@@ -122,6 +123,7 @@ async function state(): Promise<unknown> {
 
 interface AuditItem {
   readonly operation: string
+  readonly subject: string
   readonly purpose?: string
 }
 
@@ -154,7 +156,37 @@ test('hostile calls with the usual session are rejected and change nothing', asy
     ['session.revoke', 'mcp'],
     ['session.derive', 'mcp'],
   ])
+  // Each rejected call is recorded, with the session that the audit of the server names.
+  const kept = (await app.svc(argv`mcp rejections --limit 1000`)).calls as readonly Rejection[]
+  const made = kept.filter(({ sessionId }) => sessionId === added[0]!.subject)
+  expect(made.length).toBe(calls.length)
+  const names = made.toReversed().map(({ tool }) => tool)
+  expect(names.map((tool) => tool.slice(0, 4))).toEqual(
+    calls.map(({ name }) => printable(name).slice(0, 4)),
+  )
+  expect(made.every(({ code }) => REJECTIONS.includes(code))).toBe(true)
+  const file = join(
+    app.installation.clientEnvironment.SERVICE_CONFIG_HOME!,
+    'mcp-rejections-v1.json',
+  )
+  expect(statSync(file).mode & 0o777).toBe(0o600)
 })
+
+test('a message that is too long is answered with an error, and the next one is read', async () => {
+  const agent = await connect()
+  const name = 'A'.repeat(17 * 1024 * 1024)
+  await expect(agent.call(name)).rejects.toThrow('more than 16777216 bytes')
+  expect((await agent.call('readStatus')).isError).toBe(false)
+  await agent.close()
+  const { calls } = await app.svc(argv`mcp rejections --limit 1`)
+  expect(calls).toMatchObject([{ tool: '(a message)', code: 'PLATFORM_BODY_TOO_LARGE' }])
+})
+
+interface Rejection {
+  readonly sessionId: string | null
+  readonly tool: string
+  readonly code: string
+}
 
 /** Leaves out when the operator was last seen, which each request of the test itself changes. */
 function withoutUse(document: unknown): unknown {

@@ -15,6 +15,7 @@ import { openRemote, type Remote, type RemoteOptions } from '../roots/remotes.ts
 import { type DerivedSession, deriveSession } from '../sessions/derived-session.ts'
 import { AGENT_CAPABILITIES } from './capabilities.ts'
 import { type Permission, PermissionStore, type PermissionTarget } from './permissions.ts'
+import type { CallSubject } from './rejected-calls.ts'
 
 /** Seconds of one derived session, which is replaced while it is used. */
 const LIFETIME_SECONDS = 600
@@ -54,6 +55,15 @@ export class AgentSession {
   /** The capabilities when they were last known; at first those without a permission. */
   get capabilities(): ReadonlySet<Capability> {
     return this.#known
+  }
+
+  /** The server and the session as they are known, for a record. */
+  get subject(): CallSubject {
+    if (this.#opened === null) {
+      return { managementOrigin: null, environmentId: null, sessionId: null }
+    }
+    const { remote, derived } = this.#opened
+    return { ...permissionTarget(remote), sessionId: derived.session.profile.sessionId }
   }
 
   /** Opens the session, or replaces it. Throws as `openRemote` and the derivation do. */

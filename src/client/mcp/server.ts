@@ -3,7 +3,6 @@
  * over stdin and stdout, and sends what they need with the session of the agent.
  */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 import {
   CallToolRequestSchema,
   ErrorCode,
@@ -21,16 +20,13 @@ import type { Context } from '../contexts.ts'
 import { explanationOf } from '../explanations.ts'
 import { printable } from '../visible-text.ts'
 import type { AgentSession } from './agent-session.ts'
+import { RejectedCalls } from './rejected-calls.ts'
 import { listedResources, readResource } from './resources.ts'
 import { dataResult, failureResult, moreOfTool, type Result } from './results.ts'
 import { toolRequestOf } from './tool-arguments.ts'
 import { findTool, isOpen, listedTool, TOOLS, type Tool } from './tools.ts'
+import { LineTransport } from './transport.ts'
 
-/**
- * Bytes of one message of an editor; a longer one ends `svc mcp`.
- * @limit Requests: one message to `svc mcp`
- */
-export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 /**
  * Requests that one editor has in flight.
  * @limit Requests: requests that one `svc mcp` sends at the same time
@@ -40,6 +36,8 @@ export const REQUESTS_MAX = 8
 const REMARKS_MAX = 1_000
 /** Characters of the name of a tool in a remark. */
 const NAME_CHARACTERS_MAX = 128
+/** The name of a message that is too long to be read. */
+const TOO_LONG = '(a message)'
 /** The code of the protocol for an unknown resource. */
 const RESOURCE_NOT_FOUND = -32_002
 
@@ -60,6 +58,7 @@ export async function serveAgent(context: Context, session: AgentSession): Promi
 class AgentServer {
   readonly #context: Context
   readonly #session: AgentSession
+  readonly #rejected: RejectedCalls
   readonly #limit = new ConcurrencyLimit(REQUESTS_MAX, 'PLATFORM_RATE_LIMITED')
   readonly #running = new Set<Promise<unknown>>()
   #remarks = 0
@@ -67,6 +66,7 @@ class AgentServer {
   constructor(context: Context, session: AgentSession) {
     this.#context = context
     this.#session = session
+    this.#rejected = new RejectedCalls(context)
   }
 
   async serve(): Promise<void> {
@@ -83,13 +83,13 @@ class AgentServer {
     output.once('error', close)
     signal.addEventListener('abort', close, { once: true })
     server.onerror = (error) => this.#remark(`svc mcp: ${printable(error.message)}`)
-    await server.connect(
-      new StdioServerTransport(input, output, { maxBufferSize: MESSAGE_BYTES_MAX }),
-    )
+    const transport = new LineTransport(input, output)
+    transport.onTooLong = () => this.#reject(TOO_LONG, new Fault('PLATFORM_BODY_TOO_LARGE'))
+    await server.connect(transport)
     if (signal.aborted) close()
     await ended
     await Promise.allSettled(this.#running)
-    await this.#session.end()
+    await Promise.all([this.#session.end(), this.#rejected.flush()])
   }
 
   #server(): Server {
@@ -162,9 +162,10 @@ class AgentServer {
   }
 
   async #called(name: string, given: unknown): Promise<Result> {
+    // The record of a rejected call names the session.
+    const { capabilities } = await this.#session.open()
     const tool = findTool(name)
     if (tool === null) throw noTool('There is no such tool.')
-    const { capabilities } = await this.#session.open()
     if (!isOpen(tool, capabilities)) {
       const needed = tool.capability ?? 'operator'
       throw noTool(`The session has no ${needed}. Only a person can permit it.`)
@@ -182,9 +183,14 @@ class AgentServer {
   }
 
   #failed(name: string, fault: Fault, more: { readonly [name: string]: Json } = {}): Result {
+    this.#reject(name, fault)
+    return failureResult(fault, more)
+  }
+
+  #reject(name: string, fault: Fault): void {
     const shown = printable(name.slice(0, NAME_CHARACTERS_MAX))
     this.#remark(`svc mcp: ${shown} failed: ${remarkOf(fault)}`)
-    return failureResult(fault, more)
+    this.#rejected.add(name, fault, this.#session.subject)
   }
 
   #remark(text: string): void {

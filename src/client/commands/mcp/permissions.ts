@@ -1,6 +1,7 @@
 /**
  * `svc mcp allow`, `svc mcp deny` and `svc mcp permissions`: what agents may do beyond reading. A
  * permission is given on a terminal, which an agent does not have, and ends by itself.
+ * `svc mcp rejections` lists what they tried in vain.
  */
 import type { Capability } from '../../../value/capabilities.ts'
 import type { Json } from '../../../value/strict-json.ts'
@@ -21,6 +22,9 @@ import { REMOTE } from '../operations.ts'
 
 const DURATION = /^([1-9][0-9]{0,5})([mhd])$/
 const UNIT_SECONDS = { m: 60, h: 3_600, d: 86_400 }
+/** Rejected calls that are listed by default, and at most. */
+const REJECTIONS = 50
+const REJECTIONS_MAX = 1_000
 const CAPABILITY = argument('CAPABILITY', 'Such as data:read; several are separated by commas')
 
 const allowCommand: CommandSpec = command({
@@ -88,7 +92,43 @@ const listCommand: CommandSpec = command({
   },
 })
 
-export const permissionCommands: readonly CommandSpec[] = [allowCommand, denyCommand, listCommand]
+const rejectionsCommand: CommandSpec = command({
+  name: 'mcp rejections',
+  summary: 'List tool calls of agents that were rejected or failed, newest first',
+  details: [
+    '`svc mcp` records each such call beside your credentials, and keeps the newest ones. What',
+    'a session did at a server is in `svc audit`, under the same session.',
+  ],
+  options: {
+    limit: option('COUNT', `Number of calls, 1 to ${REJECTIONS_MAX}; ${REJECTIONS} by default`),
+  },
+  examples: ['svc mcp rejections', 'svc mcp rejections --limit 1000 --json'],
+  async run(context, { limit }) {
+    const { RejectedCalls } = await import('../../mcp/rejected-calls.ts')
+    const count = limit === undefined ? REJECTIONS : Number(limit)
+    if (!Number.isInteger(count) || count < 1 || count > REJECTIONS_MAX) {
+      throw usage(`--limit needs a number from 1 to ${REJECTIONS_MAX}.`, rejectionsCommand)
+    }
+    const calls = (await new RejectedCalls(context).list()).slice(0, count)
+    const { output } = context
+    const rows = output.columns(calls, {
+      TIME: ({ atMicros }) => timeText(atMicros),
+      TOOL: 'tool',
+      CODE: 'code',
+      ENVIRONMENT: ({ environmentId }) => environmentId ?? '-',
+      SESSION: ({ sessionId }) => sessionId ?? '-',
+      REASON: 'reason',
+    })
+    await output.result({ version: 1, calls: calls.map((call) => ({ ...call })) }, rows)
+  },
+})
+
+export const permissionCommands: readonly CommandSpec[] = [
+  allowCommand,
+  denyCommand,
+  listCommand,
+  rejectionsCommand,
+]
 
 async function capabilitiesOf(text: string, spec: CommandSpec): Promise<readonly Capability[]> {
   const { ALLOWABLE, isAllowable } = await import('../../mcp/capabilities.ts')
