@@ -233,6 +233,7 @@ const LINES: readonly (readonly string[])[] = [
   ['mcp', 'allow', 'data:read', ...REMOTE],
   ['mcp', 'deny', ...REMOTE],
   ['mcp', 'permissions'],
+  ['mcp', 'rejections'],
   ['backup', 'verify', 'missing', '--identity', 'missing'],
   ['dev', '--root', 'root', '--port', 'none'],
   ['dev', 'hook', 'stripe', '--file', 'missing'],
