@@ -45,6 +45,7 @@ import {
 import { activateCron, listCrons, runCron } from '../../wire/operations/crons.ts'
 import {
   deleteDocument,
+  importDocuments,
   insertDocument,
   queryDocuments,
   readDocument,
@@ -97,6 +98,7 @@ export const CONSOLE_OPERATIONS = {
   replaceDocument,
   deleteDocument,
   // Operators
+  importDocuments,
   listOperators,
   // Schedules
   listCrons,

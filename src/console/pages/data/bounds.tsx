@@ -51,7 +51,8 @@ function taggedField(field: string, text: string, { fields }: TableField): Json 
   const tagged = isText(validator)
     ? taggedOfJson({ [field]: text }, only)
     : taggedOfJson({ [field]: parsedJson(text) }, only)
-  return (tagged as { value: Record<string, Json> }).value[field] ?? null
+  const { value } = tagged as { value: { key: string; value: Json }[] }
+  return value.find(({ key }) => key === field)?.value ?? null
 }
 
 function isText(validator: ValidatorJson): boolean {

@@ -12,6 +12,7 @@ import { call } from '../../requests.ts'
 import { environmentId, go, hrefOf, may, route } from '../../state.ts'
 import { boundsOf, type IndexChoice, IndexForm, parametersOf } from './bounds.tsx'
 import { DocumentEditor, NewDocument } from './documents.tsx'
+import { Transfers } from './transfers.tsx'
 
 const PAGE_DOCUMENTS = 50
 
@@ -127,39 +128,48 @@ function Documents({ target, table }: { target: string; table: TableField }) {
   )
   const at = { target, table: table.name }
   return (
-    <Section
-      title={`Documents of ${table.name}`}
-      actions={
-        <>
-          {may('data:write') && (
-            <a href={hrefOf('data', { ...at, document: 'new' })}>New document</a>
+    <>
+      <Section
+        title={`Documents of ${table.name}`}
+        actions={
+          <>
+            {may('data:write') && (
+              <a href={hrefOf('data', { ...at, document: 'new' })}>New document</a>
+            )}
+            <Reload of={[page]} />
+          </>
+        }
+      >
+        <IndexForm
+          key={key}
+          table={table}
+          choice={choice}
+          onChoose={(chosen) => {
+            location.hash = `#/data?${parametersOf(chosen, at)}`
+          }}
+        />
+        <Result of={page}>
+          {({ items, next }) => (
+            <>
+              <Rows items={items} table={table} target={target} />
+              <p class="buttons">
+                {after !== null && <a href={`#/data?${parametersOf(choice, at)}`}>First page</a>}
+                {next !== null && (
+                  <a href={`#/data?${parametersOf(choice, { ...at, after: next })}`}>Next page</a>
+                )}
+              </p>
+            </>
           )}
-          <Reload of={[page]} />
-        </>
-      }
-    >
-      <IndexForm
-        key={key}
+        </Result>
+      </Section>
+      <Transfers
+        key={`${id} ${target} ${table.name}`}
+        target={target}
         table={table}
         choice={choice}
-        onChoose={(chosen) => {
-          location.hash = `#/data?${parametersOf(chosen, at)}`
-        }}
+        onImported={page.reload}
       />
-      <Result of={page}>
-        {({ items, next }) => (
-          <>
-            <Rows items={items} table={table} target={target} />
-            <p class="buttons">
-              {after !== null && <a href={`#/data?${parametersOf(choice, at)}`}>First page</a>}
-              {next !== null && (
-                <a href={`#/data?${parametersOf(choice, { ...at, after: next })}`}>Next page</a>
-              )}
-            </p>
-          </>
-        )}
-      </Result>
-    </Section>
+    </>
   )
 }
 
