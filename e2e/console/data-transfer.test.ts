@@ -74,7 +74,7 @@ const where = chromiumInstalled
   : 'the Data page in Chromium, which is not installed here'
 
 describe.skipIf(!chromiumInstalled)(where, () => {
-  test('a file with a wrong line is rejected with its number, and nothing is inserted', async () => {
+  test('a wrong line is rejected with its number, and nothing is inserted', async () => {
     await page.show('data?target=channel:production&table=notes')
     await page.sees('Export and import')
     // The bytes of an export, and a violation of the policy of the page.
@@ -138,7 +138,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.tab.evaluate('window.violations')).toEqual([])
   })
 
-  test('a batch that the server rejects names its line, and the batches before it stay', async () => {
+  test('a rejected batch names its line, and the batches before it stay', async () => {
     const before = await stored()
     const [{ _id: id }] = before as unknown as [{ readonly _id: string }]
     const fresh = Array.from({ length: 500 }, (_, i) => line(`fresh ${i}`))

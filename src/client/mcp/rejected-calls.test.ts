@@ -77,7 +77,7 @@ test('names of tools are cut, and control characters are escaped', async () => {
   expect(tool).toMatch(/^[\x20-\x7e]+$/)
 })
 
-test('a file of another form, or a link, is not replaced, and the user is warned once', async () => {
+test('a file of another form, or a link, stays, and the user is warned once', async () => {
   mkdirSync(dirname(path()), { recursive: true, mode: 0o700 })
   const elsewhere = join(client.home, 'elsewhere.json')
   writeFileSync(elsewhere, '{"version":1,"calls":[]}', { mode: 0o600 })

@@ -1,7 +1,7 @@
 /**
- * The record of tool calls of agents that were rejected or failed. Most of them cause no request, so
- * the audit of the server cannot have them; `svc mcp rejections` shows this record. It stands beside
- * the credentials, and names what was called and why it was rejected, never what was given.
+ * The record of tool calls of agents that were rejected or failed. Most of them cause no request,
+ * so the audit of the server cannot have them; `svc mcp rejections` shows this record. It stands
+ * beside the credentials, and names what was called and why it was rejected, never what was given.
  */
 import { join } from 'node:path'
 import { CODES, type TableCode } from '../../errors/codes.ts'

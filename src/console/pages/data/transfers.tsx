@@ -176,7 +176,8 @@ function Import({ target, table, onImported }: Place & { onImported: () => void 
         },
         done: () => {
           const { inserted, unchanged } = outcome
-          const counts = `Inserted ${inserted} documents; ${unchanged} existed with the same fields.`
+          const same = `${unchanged} existed with the same fields.`
+          const counts = `Inserted ${inserted} documents; ${same}`
           setProgress({ ...IDLE, text: counts })
           notice.value = counts
           onImported()
