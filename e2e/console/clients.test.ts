@@ -108,7 +108,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.tab.evaluate(`void (navigator.clipboard.writeText = async (text) => {
       window.copied = text
     })`)
-    await page.click('Copy the key')
+    await page.click('Copy')
     await page.sees('Copied.')
     expect(await page.tab.evaluate('window.copied')).toBe(key)
     await page.tab.evaluate('void delete window.copied')

@@ -59,8 +59,6 @@ import {
   readDelivery,
   replayDelivery,
 } from '../../wire/operations/http-mounts.ts'
-import { listOperators } from '../../wire/operations/identity/operators.ts'
-import { readHealth } from '../../wire/operations/instances.ts'
 import { listAuditRecords } from '../../wire/operations/identity/audit.ts'
 import { issueInvitation, revokeInvitation } from '../../wire/operations/identity/invitations.ts'
 import {
@@ -97,9 +95,7 @@ export const CONSOLE_OPERATIONS = {
   insertDocument,
   replaceDocument,
   deleteDocument,
-  // Operators
   importDocuments,
-  listOperators,
   // Schedules
   listCrons,
   activateCron,
@@ -141,6 +137,8 @@ export const CONSOLE_OPERATIONS = {
   listDeliveries,
   readDelivery,
   replayDelivery,
+  // Operators
+  listOperators,
   listOperatorSessions,
   issueInvitation,
   revokeInvitation,

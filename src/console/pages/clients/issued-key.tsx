@@ -1,7 +1,7 @@
 /** A key right after it was made or revealed: the only place where the page has one. */
 import { useEffect, useRef } from 'preact/hooks'
 import type { ClientField, CredentialField } from '../../../wire/application-clients.ts'
-import { CopyButton } from '../../parts/copying.tsx'
+import { OneTimeSecret } from '../../parts/secret.tsx'
 import { Block, Shown } from '../../parts/shown.tsx'
 
 export interface Issued {
@@ -56,11 +56,10 @@ export function IssuedKey({
           ? 'This key is shown only once. Copy it before you leave this page.'
           : 'The key of a public client can be shown again.'}
       </p>
-      <Block text={key} label="Key" />
+      <OneTimeSecret text={key} label="Key" />
       <p>{what}</p>
       <Block text={line!} label="Use of the key" />
       <div class="buttons">
-        <CopyButton text={key} label="Copy the key" />
         <button type="button" onClick={close}>
           {secretShownOnce ? 'It is stored: hide the key' : 'Hide the key'}
         </button>

@@ -117,7 +117,10 @@ async function* documentLines(
       yield { number, ...read(content) }
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error
-      throw rejected(`line ${number} ${error.message}.`, 'Correct the line; nothing was inserted.')
+      throw rejected(
+        `line ${number} ${error.message}.`,
+        'Correct the line, then choose the file again.',
+      )
     }
   }
 }

@@ -165,7 +165,8 @@ function Import({ target, table, onImported }: Place & { onImported: () => void 
         effects: [
           `They are inserted at ${target}, some hundreds in one commit. A document that exists ` +
             'with the same fields stays as it is; one that exists with other fields ends the ' +
-            'import. Batches before it stay, and a second import inserts none of them twice.',
+            'import, and the batches before it stay. A second import of the file inserts no ' +
+            'document twice if each line has its _id.',
         ],
         command: svcCommand(`data import ${table.name} FILE --target ${target}`),
         label: 'Import the documents',
