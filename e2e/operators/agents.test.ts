@@ -157,7 +157,7 @@ test('hostile calls with the usual session are rejected and change nothing', asy
     ['session.derive', 'mcp'],
   ])
   // Each rejected call is recorded, with the session that the audit of the server names.
-  const kept = (await app.svc(argv`mcp rejections --limit 1000`)).calls as readonly Rejection[]
+  const kept = (await app.svc(argv`mcp rejections --limit 1000`)).calls as readonly KeptCall[]
   const made = kept.filter(({ sessionId }) => sessionId === added[0]!.subject)
   expect(made.length).toBe(calls.length)
   const names = made.toReversed().map(({ tool }) => tool)
@@ -182,7 +182,7 @@ test('a message that is too long is answered with an error, and the next one is 
   expect(calls).toMatchObject([{ tool: '(a message)', code: 'PLATFORM_BODY_TOO_LARGE' }])
 })
 
-interface Rejection {
+interface KeptCall {
   readonly sessionId: string | null
   readonly tool: string
   readonly code: string

@@ -69,7 +69,7 @@ describe('a message that is too long', () => {
     ['before everything else', [head, ...parts, '"}}\n'], 'call-7'],
     ['behind everything else', [tail, ...parts, '"},"jsonrpc":"2.0","id":41}\n'], 41],
     ['before the version at the end', [tail, ...parts, '"},"id":41,"jsonrpc":"2.0"}\n'], 41],
-  ])('is answered with its ID %s, and the next one is read', async (_, chunks, id) => {
+  ])('the answer to it has its ID %s, and the next one is read', async (_, chunks, id) => {
     await write(...chunks, `${JSON.stringify(PING)}\n`)
     expect(received).toEqual([PING])
     expect(JSON.parse(sent)).toMatchObject({
@@ -82,7 +82,7 @@ describe('a message that is too long', () => {
   test.each([
     ['of an inner object', [tail, ...parts, '"},"x":{"id":41}}\n']],
     ['in a text', [tail, ...parts, '\\",\\"id\\":41}"}}\n']],
-  ])('is answered without the ID %s', async (_, chunks) => {
+  ])('the answer to it does not have the ID %s', async (_, chunks) => {
     await write(...chunks)
     expect(JSON.parse(sent)).not.toHaveProperty('id')
   })
