@@ -2,13 +2,13 @@
  * Bundles an entry with everything that it imports into a TypeScript module of text, for code that
  * a compiled executable can only run as text that it carries.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
+import { isFileStale, updateFiles } from './generated-files.ts'
 
 export interface BundledText {
-  /** Path of the script that generates the module; error messages name it. */
+  /** Path of the script that generates the module, which the module names. */
   readonly generator: string
   readonly entry: string
   readonly module: string
@@ -52,27 +52,13 @@ async function renderModule(root: string, text: BundledText): Promise<string> {
   )
 }
 
-function readModule(root: string, { module }: BundledText): string | null {
-  try {
-    return readFileSync(join(root, module), 'utf8')
-  } catch {
-    return null
-  }
-}
-
 /** Returns whether the module is stale. */
 export async function isStale(root: string, text: BundledText): Promise<boolean> {
-  return readModule(root, text) !== (await renderModule(root, text))
+  return isFileStale(root, text.module, await renderModule(root, text))
 }
 
 /** Writes a stale module; with `--check` it changes nothing and the process fails. */
 export async function updateModule(text: BundledText): Promise<void> {
   const root = join(import.meta.dirname, '..')
-  const rendered = await renderModule(root, text)
-  if (readModule(root, text) === rendered) return
-  const check = process.argv.includes('--check')
-  if (!check) writeFileSync(join(root, text.module), rendered)
-  const note = check ? ` is stale: run bun ${text.generator}` : ''
-  process.stdout.write(`${text.module}${note}\n`)
-  process.exitCode = check ? 1 : 0
+  updateFiles({ [text.module]: await renderModule(root, text) })
 }

@@ -11,6 +11,7 @@ import { build } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 import { VERSION } from '../src/value/version.ts'
 import { pureModules } from './bundled-text.ts'
+import { updateFiles } from './generated-files.ts'
 
 const SOURCE = 'src/app-client'
 const MODULE = `${SOURCE}/embedded.generated.ts`
@@ -148,22 +149,6 @@ async function renderModule(root: string): Promise<string> {
   ].join('\n')
 }
 
-function readModule(root: string): string | null {
-  try {
-    return readFileSync(join(root, MODULE), 'utf8')
-  } catch {
-    return null
-  }
-}
-
 if (import.meta.main) {
-  const root = join(import.meta.dirname, '..')
-  const rendered = await renderModule(root)
-  if (readModule(root) !== rendered) {
-    const check = process.argv.includes('--check')
-    if (!check) writeFileSync(join(root, MODULE), rendered)
-    const note = check ? ' is stale: run bun build/embed-app-client.ts' : ''
-    process.stdout.write(`${MODULE}${note}\n`)
-    process.exitCode = check ? 1 : 0
-  }
+  updateFiles({ [MODULE]: await renderModule(join(import.meta.dirname, '..')) })
 }

@@ -2,11 +2,12 @@
  * Generates one TypeScript module with the files of the page of `svc console`, which its loopback
  * server sends. `--check` changes nothing and fails if the module is stale.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 import { pureModules } from './bundled-text.ts'
+import { isFileStale, updateFiles } from './generated-files.ts'
 
 const SOURCE = 'src/console'
 const MODULE = 'src/client/console/assets.generated.ts'
@@ -68,24 +69,9 @@ async function renderConsole(root: string): Promise<string> {
 
 /** Returns whether the module is stale. */
 export async function isConsoleStale(root: string): Promise<boolean> {
-  return readModule(root) !== (await renderConsole(root))
-}
-
-function readModule(root: string): string | null {
-  try {
-    return readFileSync(join(root, MODULE), 'utf8')
-  } catch {
-    return null
-  }
+  return isFileStale(root, MODULE, await renderConsole(root))
 }
 
 if (import.meta.main) {
-  const root = join(import.meta.dirname, '..')
-  const rendered = await renderConsole(root)
-  if (readModule(root) !== rendered) {
-    const check = process.argv.includes('--check')
-    if (!check) writeFileSync(join(root, MODULE), rendered)
-    process.stdout.write(`${MODULE}${check ? ' is stale: run npm run generate' : ''}\n`)
-    process.exitCode = check ? 1 : 0
-  }
+  updateFiles({ [MODULE]: await renderConsole(join(import.meta.dirname, '..')) })
 }

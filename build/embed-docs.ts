@@ -4,7 +4,7 @@
  * the tables of folders in src/README.md and below it, the list of decisions, and every document
  * as one TypeScript module of text. `--check` changes nothing and fails if something is stale.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { accessDocument } from './docs/access.ts'
@@ -18,6 +18,7 @@ import { between, table } from './docs/markdown.ts'
 import { metricsDocument } from './docs/metrics.ts'
 import { SCHEMA_CHANGES, withSchemaChanges } from './docs/schema-changes.ts'
 import { settingsDocument } from './docs/settings.ts'
+import { updateFiles } from './generated-files.ts'
 import { LAYERS } from './tidy/layers.ts'
 
 export const DOCS = 'src/docs'
@@ -109,13 +110,4 @@ function embedded(documents: Readonly<Record<string, string>>): string {
   )
 }
 
-if (import.meta.main) {
-  const root = join(import.meta.dirname, '..')
-  const check = process.argv.includes('--check')
-  for (const [path, wanted] of Object.entries(await renderDocs(root))) {
-    if (readFileSync(join(root, path), { encoding: 'utf8', flag: 'a+' }) === wanted) continue
-    if (check) process.exitCode = 1
-    else writeFileSync(join(root, path), wanted)
-    process.stdout.write(`${path}${check ? ' is stale: run npm run generate' : ''}\n`)
-  }
-}
+if (import.meta.main) updateFiles(await renderDocs(join(import.meta.dirname, '..')))

@@ -3,10 +3,11 @@
  * runtime and the tests use the same bytes. `--check` changes nothing and fails if a module is
  * stale.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import type { Migration } from '../src/value/databases/migrations.ts'
+import { isFileStale, updateFiles } from './generated-files.ts'
 
 /** Effects of migrations (migrations/README.md), by the path of the SQL file below the folder. */
 type Effects = Readonly<
@@ -80,32 +81,14 @@ function templateText(sql: string): string {
 
 /** Returns the modules that differ from their SQL files. */
 export function staleMigrations(root: string): string[] {
-  return MIGRATION_SETS.filter((set) => readModule(root, set) !== renderMigrations(root, set)).map(
-    (set) => set.module,
-  )
-}
-
-function readModule(root: string, set: MigrationSet): string | null {
-  try {
-    return readFileSync(join(root, set.module), 'utf8')
-  } catch {
-    return null
-  }
+  return MIGRATION_SETS.filter((set) =>
+    isFileStale(root, set.module, renderMigrations(root, set)),
+  ).map((set) => set.module)
 }
 
 if (import.meta.main) {
   const root = join(import.meta.dirname, '..')
-  const stale = staleMigrations(root)
-  const check = process.argv.includes('--check')
-  for (const set of MIGRATION_SETS) {
-    if (check || !stale.includes(set.module)) continue
-    mkdirSync(dirname(join(root, set.module)), { recursive: true })
-    writeFileSync(join(root, set.module), renderMigrations(root, set))
-  }
-  for (const module of stale) {
-    process.stdout.write(
-      `${module} ${check ? 'is stale: run bun build/embed-migrations.ts' : ''}\n`,
-    )
-  }
-  process.exitCode = check && stale.length > 0 ? 1 : 0
+  updateFiles(
+    Object.fromEntries(MIGRATION_SETS.map((set) => [set.module, renderMigrations(root, set)])),
+  )
 }

@@ -2,7 +2,7 @@
  * Generates one TypeScript module with the texts that `svc` gives to Workspaces: the module "svc"
  * as JavaScript, its types, and the templates. `--check` changes nothing and fails if it is stale.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BuildOptions, build } from 'esbuild'
 import { generateFiles, type SdkTexts, sharedFiles } from '../src/dev/codegen/codegen.ts'
@@ -12,6 +12,7 @@ import type { Json } from '../src/value/strict-json.ts'
 import { parseDescription } from '../src/wire/files/manifest.ts'
 import { describeHere } from '../testing/describe-here.ts'
 import { pureModules } from './bundled-text.ts'
+import { isFileStale, updateFiles } from './generated-files.ts'
 
 const ENTRY = 'src/sdk/authoring.ts'
 const TYPES = 'src/sdk/svc.d.ts'
@@ -125,24 +126,9 @@ function filesOf(directory: string, prefix: string): Record<string, string> {
 
 /** Returns whether the module is stale. */
 export async function isSdkStale(root: string): Promise<boolean> {
-  return readModule(root) !== (await renderSdk(root))
-}
-
-function readModule(root: string): string | null {
-  try {
-    return readFileSync(join(root, MODULE), 'utf8')
-  } catch {
-    return null
-  }
+  return isFileStale(root, MODULE, await renderSdk(root))
 }
 
 if (import.meta.main) {
-  const root = join(import.meta.dirname, '..')
-  if (await isSdkStale(root)) {
-    const check = process.argv.includes('--check')
-    if (!check) writeFileSync(join(root, MODULE), await renderSdk(root))
-    const note = check ? ' is stale: run bun build/embed-sdk.ts' : ''
-    process.stdout.write(`${MODULE}${note}\n`)
-    process.exitCode = check ? 1 : 0
-  }
+  updateFiles({ [MODULE]: await renderSdk(join(import.meta.dirname, '..')) })
 }

@@ -2,10 +2,9 @@
  * Generates dist-config/environment.template, the commented environment of a server, from the rows
  * of src/settings/variables.ts. `--check` changes nothing and fails if it is stale.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { isRequired, VARIABLES, type Variable } from '../src/settings/variables.ts'
+import { updateFiles } from './generated-files.ts'
 
 const PATH = 'dist-config/environment.template'
 const ROWS: readonly Variable[] = VARIABLES
@@ -76,13 +75,4 @@ function assignment(row: Variable): string {
   return `${row.name}_FILE=/etc/svc/${base}`
 }
 
-if (import.meta.main) {
-  const path = join(import.meta.dirname, '..', PATH)
-  const check = process.argv.includes('--check')
-  const wanted = renderTemplate()
-  if (readFileSync(path, { encoding: 'utf8', flag: 'a+' }) !== wanted) {
-    if (check) process.exitCode = 1
-    else writeFileSync(path, wanted)
-    process.stdout.write(`${PATH}${check ? ' is stale: run npm run generate' : ''}\n`)
-  }
-}
+if (import.meta.main) updateFiles({ [PATH]: renderTemplate() })

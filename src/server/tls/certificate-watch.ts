@@ -9,7 +9,7 @@ import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 
 /** @limit Requests: interval at which the server looks for a new certificate */
-export const CERTIFICATE_CHECK_MILLIS = 10_000
+export const CERTIFICATE_CHECK_MILLIS = 5_000
 /** Programs renew certificates earlier, so one that ends sooner has been forgotten. */
 const WARNING_MILLIS = 14 * 86_400_000
 
