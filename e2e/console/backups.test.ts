@@ -4,17 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { generateX25519Identity, identityToRecipient } from 'age-encryption'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
-
-const VIEWS: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-  { width: 360, scheme: 'light' },
-  { width: 1_440, scheme: 'dark' },
-]
 
 let directory: string
 let app: Application
@@ -59,7 +52,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const before = new Set((await backups()).map(({ backupId }) => backupId))
     await page.click('Make a backup …')
     await page.sees('svc backup create')
-    await page.isAccessible('question-backup', VIEWS.slice(0, 2))
+    await page.isAccessible('question-backup')
     await page.click('Make the backup')
     await expect
       .poll(async () => (await backups()).find(({ backupId }) => !before.has(backupId))?.state, {
@@ -76,7 +69,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(text).toContain(Number(made.sequence).toLocaleString('en-US'))
     expect(text).toContain('requested')
     await page.sees(`svc backup download ${made.backupId} --out backup.tar`)
-    await page.isAccessible('backups', VIEWS)
+    await page.isAccessible('backups')
   })
 
   test('a request cannot name another recipient than the settings', async () => {
@@ -110,6 +103,6 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const positions = statuses.map((each) => order.indexOf(each))
     expect(positions).toEqual(positions.toSorted((a, b) => a - b))
     expect(statuses).toHaveLength(checks.length)
-    await page.isAccessible('doctor', VIEWS)
+    await page.isAccessible('doctor')
   })
 })

@@ -2,15 +2,11 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
 const DEADLINE = { timeout: 120_000 }
 const MARKUP = '<img src=x onerror="window.attacked=1">'
 
@@ -112,7 +108,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.tab.evaluate<number>(bars)).toBeGreaterThan(2)
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
-    await page.isAccessible('request', BOTH)
+    await page.isAccessible('request')
 
     await page.click('Releases')
     await page.sees(releaseId)

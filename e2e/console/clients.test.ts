@@ -1,19 +1,10 @@
 /** Clients and keys in the console: a key is made, rotated with an overlap, revoked and deleted. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
-const ALL: readonly View[] = [
-  ...BOTH,
-  { width: 360, scheme: 'light' },
-  { width: 1_440, scheme: 'dark' },
-]
 /** Names have no control characters, so this one may stand in a name. */
 const MARKUP = '<img src=x onerror="window.attacked=1">'
 const BIDIRECTIONAL = 'safe\u202egnp.exe'
@@ -84,14 +75,14 @@ describe.skipIf(!chromiumInstalled)(where, () => {
   test('a person creates a client and a key, and copies the key', async () => {
     await page.show('clients')
     await page.sees('Application Clients')
-    await page.isAccessible('clients', ALL)
+    await page.isAccessible('clients')
     await page.fill('input[name=name]', MARKUP)
     expect(await page.tab.evaluate(chosenScopes)).toBe('mutation,query,realtime')
     await page.click('Create the client')
     await page.sees('This client has no key yet')
     const { clientId, kind } = await clientOf(MARKUP)
     expect(kind).toBe('confidential')
-    await page.isAccessible('client', BOTH)
+    await page.isAccessible('client')
 
     await page.fill('input[name=name]', MARKUP)
     await page.fill('input[name=rate]', '50')
@@ -101,7 +92,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('X-Service-Key')
     expect(await page.tab.evaluate('document.activeElement.id')).toBe('issued')
     expect(await statusWith(key)).toBe(VALID)
-    await page.isAccessible('new-key', ALL)
+    await page.isAccessible('new-key')
     const [credential] = await credentialsOf(clientId)
     expect(credential).toMatchObject({ rateLimit: 50, scopes: ['mutation', 'query', 'realtime'] })
 
@@ -127,7 +118,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click(MARKUP)
     await page.click(`Rotate … ${old.credentialId}`)
     await page.sees(`svc credentials rotate --client ${clientId} --credential ${old.credentialId}`)
-    await page.isAccessible('rotate', BOTH)
+    await page.isAccessible('rotate')
     expect(await credentialsOf(clientId)).toHaveLength(1)
     await page.click('Make the second key')
     const newKey = await shownKey('rk_sec_v1_')
@@ -143,7 +134,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
       return page.text()
     }
     await expect.poll(isUsed, { timeout: 120_000 }).toContain('its replacement is used')
-    await page.isAccessible('rotated', BOTH)
+    await page.isAccessible('rotated')
     await page.click(`Revoke … ${old.credentialId}`)
     await page.sees('rejected permanently')
     await page.click('Cancel')
@@ -198,7 +189,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Create the client')
     await page.sees('PRODUCT_INVALID')
     await page.sees('maximumScopes')
-    await page.isAccessible('client-rejected', BOTH)
+    await page.isAccessible('client-rejected')
     await page.tab.evaluate(`void document.querySelector('input[name=scope]').click()`)
     await page.click('Create the client')
     await expect.poll(() => page.text()).not.toContain('PRODUCT_INVALID')
@@ -207,7 +198,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const heading = `document.querySelector('main h2').innerText`
     expect(await page.tab.evaluate(heading)).toBe('safe\\u{202e}gnp.exe')
     expect(await page.text()).not.toContain('\u202e')
-    await page.isAccessible('bidirectional', BOTH)
+    await page.isAccessible('bidirectional')
   })
 
   test('no key stays anywhere but on the page that was asked for it', async () => {

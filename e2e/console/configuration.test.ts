@@ -2,20 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
-const ALL: readonly View[] = [
-  ...BOTH,
-  { width: 360, scheme: 'light' },
-  { width: 1_440, scheme: 'dark' },
-]
 const MARKUP = '<img src=x onerror="window.attacked=1">'
 const BIDIRECTIONAL = 'safe\u202egnp.exe'
 const SECRETS = ['first secret of this test', 'second secret of this test'] as const
@@ -94,7 +85,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.show('configuration')
     await page.sees('There is no variable and no secret yet.')
     await page.sees('Nothing was changed yet.')
-    await page.isAccessible('configuration-empty', BOTH)
+    await page.isAccessible('configuration-empty')
     await page.fill('input[name=name]', 'GREETING')
     await page.fill('textarea[name=value]', 'hello')
     await page.click('Set')
@@ -105,7 +96,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.fill('textarea[name=value]', 'two\n lines ')
     await page.click('Replace …')
     await page.sees('svc config set GREETING --value-env VAR --expected 1')
-    await page.isAccessible('configuration-question', BOTH)
+    await page.isAccessible('configuration-question')
     await page.click('Cancel')
     expect(await resultOf('settings.greeting')).toBe('hello')
     await page.click('Replace …')
@@ -120,13 +111,13 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await choose('secret')
     await page.fill('input[name=name]', 'API_KEY')
     await page.fill('input[type=password]', SECRETS[0])
-    await page.isAccessible('configuration-secret', BOTH)
+    await page.isAccessible('configuration-secret')
     await page.click('Set')
     await page.sees('Set the secret API_KEY')
     await page.sees('sealed, never shown')
     await expect.poll(() => resultOf('settings.length')).toBe(String(SECRETS[0].length))
     expect(await held()).not.toContain(SECRETS[0])
-    await page.isAccessible('configuration', ALL)
+    await page.isAccessible('configuration')
 
     await page.click('API_KEY')
     await page.sees('The value is sealed.')
@@ -138,7 +129,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('Done: Replace the secret API_KEY?')
     expect(await resultOf('settings.length')).toBe(String(SECRETS[1].length))
     await expect.poll(held).not.toContain(SECRETS[1])
-    await page.isAccessible('configuration-one', BOTH)
+    await page.isAccessible('configuration-one')
     const { stdout: log } = await app.installation.svc(argv`logs ${root} --limit 1000 --json`)
     expect(log).toContain('API_KEY')
     for (const secret of SECRETS) {
@@ -203,13 +194,13 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
     expect(await page.tab.evaluate(`document.querySelectorAll('main img').length`)).toBe(0)
-    await page.isAccessible('configuration-markup', BOTH)
+    await page.isAccessible('configuration-markup')
     await page.click('HIDDEN')
     await page.sees('All values')
     const field = `document.querySelector('textarea').value`
     expect(await page.tab.evaluate(field)).toBe('')
     await page.sees('safe\\u{202e}gnp.exe')
-    await page.isAccessible('configuration-hidden', BOTH)
+    await page.isAccessible('configuration-hidden')
   })
 
   test('a secret is deleted after a question, and the history has every change', async () => {

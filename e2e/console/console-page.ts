@@ -9,8 +9,20 @@ import type { Application } from '../application.ts'
 import { CLIENT } from '../harness.ts'
 
 const DEADLINE_MS = 120_000
-/** The folder of the screenshots; none are written without it. */
-const SCREENSHOTS = process.env.SVC_SCREENSHOTS
+const IS_LONG = process.env.SVC_TEST_LONG === '1'
+/** The views in which each page is checked; a long run adds the others of width and scheme. */
+const VIEWS: readonly View[] = [
+  { width: 360, scheme: 'dark' },
+  { width: 1_440, scheme: 'light' },
+  ...(IS_LONG
+    ? ([
+        { width: 360, scheme: 'light' },
+        { width: 1_440, scheme: 'dark' },
+      ] as const)
+    : []),
+]
+/** The folder of the screenshots, which only a long run writes and which stay after it. */
+const SCREENSHOTS = join(import.meta.dirname, '../../dist/screenshots')
 
 export interface ConsolePage {
   readonly url: string
@@ -25,8 +37,11 @@ export interface ConsolePage {
   click(label: string): Promise<void>
   /** Writes into a field as a person does. */
   fill(selector: string, text: string): Promise<void>
-  /** Checks the page with axe, and that it has no horizontal scroll bar. */
-  isAccessible(name: string, views: readonly View[]): Promise<void>
+  /**
+   * Checks the page with axe, and that it has no horizontal scroll bar, dark and light, narrow and
+   * wide. A long run writes a screenshot of each view to dist/screenshots.
+   */
+  isAccessible(name: string): Promise<void>
   /** Returns what the command has printed so far. */
   printed(): string
   /** Interrupts the command and returns its exit code. */
@@ -94,8 +109,8 @@ export async function openConsole({ installation }: Application): Promise<Consol
       await tab.evaluate(`document.querySelector(${field}).select?.()`)
       await tab.type(selector, content)
     },
-    async isAccessible(name, views) {
-      for (const view of views) {
+    async isAccessible(name) {
+      for (const view of VIEWS) {
         await tab.emulate(view)
         const at = `${name} at ${view.width} px, ${view.scheme}`
         expect([at, await accessibilityFindings(tab)]).toEqual([at, []])
@@ -103,7 +118,7 @@ export async function openConsole({ installation }: Application): Promise<Consol
         const root = 'document.documentElement'
         const overflow = `Math.max(0, ${root}.scrollWidth - ${root}.clientWidth)`
         expect([at, await tab.evaluate<number>(overflow)]).toEqual([at, 0])
-        if (SCREENSHOTS === undefined) continue
+        if (!IS_LONG) continue
         mkdirSync(SCREENSHOTS, { recursive: true })
         const file = join(SCREENSHOTS, `${name}-${view.width}-${view.scheme}.png`)
         writeFileSync(file, await tab.screenshot())

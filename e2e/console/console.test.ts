@@ -2,20 +2,10 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
-
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
-const ALL: readonly View[] = [
-  ...BOTH,
-  { width: 360, scheme: 'light' },
-  { width: 1_440, scheme: 'dark' },
-]
 
 const MARKUP = '<img src=x onerror="window.attacked=1"><script>window.attacked=2</script>'
 const BIDIRECTIONAL = 'safe\u202egnp.exe'
@@ -93,7 +83,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const succeeded = `[...document.querySelectorAll('tr')].find((row) =>
       row.innerText.startsWith('Queries'))?.children[1]?.innerText`
     await expect.poll(() => page.tab.evaluate(succeeded)).toBe('1')
-    await page.isAccessible('overview', ALL)
+    await page.isAccessible('overview')
   })
 
   test('an operator finds the line of the source that failed, and its request', async () => {
@@ -102,7 +92,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('notes.fail')
     await page.sees(`cannot greet ${MARKUP}`)
     await page.sees('functions/notes.ts:')
-    await page.isAccessible('functions', BOTH)
+    await page.isAccessible('functions')
     await page.click('Records of the request')
     await page.sees('Records of one request')
     await page.sees('cannot greet')
@@ -118,7 +108,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
         return page.text()
       })
       .toContain('cannot greet follower')
-    await page.isAccessible('logs', BOTH)
+    await page.isAccessible('logs')
   })
 
   test('stored values are shown as text: markup, bidirectional controls, 1 MB', async () => {
@@ -131,7 +121,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
     expect(await page.tab.evaluate(`document.querySelectorAll('main img').length`)).toBe(0)
-    await page.isAccessible('data', BOTH)
+    await page.isAccessible('data')
   })
 
   test('an operator repairs a document, and deletes one after a question', async () => {
@@ -148,11 +138,11 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.fill('textarea', '{"title":1}')
     await page.click('Save')
     await page.sees('does not fit its validator')
-    await page.isAccessible('document', BOTH)
+    await page.isAccessible('document')
 
     await page.click('Delete …')
     await page.sees(`svc data delete notes ${noteId} --target channel:production --expected`)
-    await page.isAccessible('question', BOTH)
+    await page.isAccessible('question')
     await page.click('Cancel')
     await app.svc(argv`data get notes ${noteId} ${at}`)
     await page.click('Delete …')
@@ -168,7 +158,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect((await invoke('notes.fail', { name: '' })).result).toBe('two')
     await page.show('releases')
     await page.sees(releaseId)
-    await page.isAccessible('releases', BOTH)
+    await page.isAccessible('releases')
     await page.click('Roll back … production')
     await page.sees(`${app.releaseId} in place of ${releaseId}`)
     await page.click('Roll back')

@@ -2,15 +2,11 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const VIEWS: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
 const SCHEMA = `import { defineSchema, table, v } from 'svc'
 export default defineSchema({
   notes: table({ title: v.string(), text: v.string() }).index('byTitle', ['title']),
@@ -91,7 +87,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const lines = [line('a'), '\n', line('b'), '{"title":"c","text":1}\n']
     await choose(`${MARKUP}.jsonl`, lines)
     await page.sees('The file cannot be imported: line 4')
-    await page.isAccessible('import-rejected', VIEWS)
+    await page.isAccessible('import-rejected')
     await choose('broken.jsonl', [line('a'), '{"title":\n'])
     await page.sees('The file cannot be imported: line 2')
     await choose('empty.jsonl', ['\n'])
@@ -104,7 +100,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await choose(`${MARKUP}.jsonl`, [...lines, line(MARKUP, BIDIRECTIONAL)])
     await page.sees(`Import ${DOCUMENTS + 1} documents into notes?`)
     await page.sees('svc data import notes FILE --target channel:production')
-    await page.isAccessible('import-question', VIEWS)
+    await page.isAccessible('import-question')
     await page.click('Cancel')
     expect(await stored()).toEqual([])
     await choose(`${MARKUP}.jsonl`, [...lines, line(MARKUP, BIDIRECTIONAL)])
@@ -115,7 +111,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('safe\\u{202e}gnp.exe')
     const titles = (await stored()).map(({ title }) => title)
     expect(titles).toEqual([...Array.from({ length: DOCUMENTS }, (_, i) => `note ${i}`), MARKUP])
-    await page.isAccessible('imported', VIEWS)
+    await page.isAccessible('imported')
   })
 
   test('the range that is shown is exported in its order, and can be imported again', async () => {

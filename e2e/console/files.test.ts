@@ -4,15 +4,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const VIEWS: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
 const HTML = '<!doctype html><script>window.opener.attacked=1;document.title="attacked"</script>'
 const NAME = '<img src=x onerror=window.attacked=1>'
 const KEY = `a/${NAME}\u202egnp.html`
@@ -63,7 +59,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.fill('input[name=quota]', '1GiB')
     await page.click('Create the bucket')
     await page.sees('Created the bucket uploads')
-    await page.isAccessible('buckets', VIEWS)
+    await page.isAccessible('buckets')
     const { items } = await app.svc(argv`buckets list --root ${app.installation.productRoot}`)
     const uploads = items.find(({ configuration }: { configuration: { name: string } }) => {
       return configuration.name === 'uploads'
@@ -94,7 +90,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
         .digest('hex')
     }
     await expect.poll(digest, { timeout: 120_000 }).toBe(sha256)
-    await page.isAccessible('object', VIEWS)
+    await page.isAccessible('object')
 
     await page.show(`files?bucket=${bucketId}`)
     await page.sees('Upload')
@@ -102,7 +98,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Upload')
     await page.sees('Replace the object large.bin?')
     await page.sees('svc files put large.bin --bucket uploads --key large.bin --type text/plain')
-    await page.isAccessible('replace', VIEWS)
+    await page.isAccessible('replace')
     await page.click('Replace the object')
     await page.sees('Stored large.bin (1 bytes)')
   })
@@ -113,7 +109,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await app.svc(argv`files put ${file} ${at()} --key ${KEY} --type text/html`)
     await page.show(`files?bucket=${bucketId}&prefix=a/`)
     await page.sees(`a/${NAME}\\u{202e}gnp.html`)
-    await page.isAccessible('objects', VIEWS)
+    await page.isAccessible('objects')
     await page.click(`a/${NAME}`)
     await page.sees('text/html')
     await page.click('Download')
@@ -142,7 +138,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const secret = /rk_stk_v1_\S+/.exec(await page.text())?.[0]
     expect(secret).toBeDefined()
     await page.sees(NAME)
-    await page.isAccessible('storage-key', VIEWS)
+    await page.isAccessible('storage-key')
     const kept = `JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href])`
     expect(await page.tab.evaluate(kept)).not.toContain('rk_stk')
     await page.click('Forget the secret')
@@ -167,6 +163,6 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Archive the bucket')
     await page.sees('archived')
     await expect.poll(() => page.text()).not.toContain('Issue the key')
-    await page.isAccessible('archived', VIEWS)
+    await page.isAccessible('archived')
   })
 })

@@ -2,15 +2,11 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
 const MARKUP = '<img src=x onerror="window.attacked=1">'
 const BIDIRECTIONAL = 'safe\u202egnp.exe'
 const TARGET = 'channel:production'
@@ -167,7 +163,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await choose('either', 1)
     await fill('either', '5')
     await fill('list', '[{"a":"2"}]')
-    await page.isAccessible('run-query', BOTH)
+    await page.isAccessible('run-query')
     await page.click('Run')
     expect(await result()).toEqual({
       title: `${MARKUP} ${BIDIRECTIONAL}`,
@@ -183,7 +179,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     })
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
-    await page.isAccessible('run-result', BOTH)
+    await page.isAccessible('run-result')
   })
 
   test('arguments that do not fit are named at their fields, and nothing is sent', async () => {
@@ -197,7 +193,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const named = `[...document.querySelectorAll('fieldset.argument')].flatMap((field) =>
       field.querySelector('.violation') === null ? [] : [field.querySelector('strong').innerText])`
     expect(await page.tab.evaluate<string[]>(named)).toEqual(['count', 'list', 'ratio', 'title'])
-    await page.isAccessible('run-violations', BOTH)
+    await page.isAccessible('run-violations')
   })
 
   test('all arguments can be written as JSON, which keeps what the fields hold', async () => {
@@ -221,7 +217,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Run …')
     await page.sees('Run the Mutation forms.add?')
     await page.sees(`--operator --target ${TARGET}`)
-    await page.isAccessible('run-question', BOTH)
+    await page.isAccessible('run-question')
     await page.click('Cancel')
     expect(await titles()).toEqual([])
     await page.click('Run …')
@@ -251,7 +247,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Run …')
     await page.click('Run it')
     await page.sees('It may have taken effect.')
-    await page.isAccessible('run-uncertain', BOTH)
+    await page.isAccessible('run-uncertain')
     expect(await count('lost')).toBe(1)
     await page.click('Run …')
     await page.click('Run it')
@@ -271,7 +267,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Run it')
     await page.sees('TITLE_TAKEN')
     expect(await count('taken')).toBe(0)
-    await page.isAccessible('run-failure', BOTH)
+    await page.isAccessible('run-failure')
     await page.click('Records of the request')
     await page.sees('Records of one request')
   })

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Json, UNTYPED } from '../application.ts'
 import { argv } from '../argv.ts'
 import { effects, untilHandled } from '../deliveries/campaign.ts'
@@ -10,15 +10,6 @@ import { deliverUntilAccepted, type Event } from '../deliveries/deliveries.ts'
 import { type HookedApplication, hookedApplication } from '../deliveries/workspace.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
-const ALL: readonly View[] = [
-  ...BOTH,
-  { width: 360, scheme: 'light' },
-  { width: 1_440, scheme: 'dark' },
-]
 /** The handler writes the event, a space and a UUID into a name of at most 64 characters. */
 const MARKUP = '<img/src=x/onerror=a=1>'
 const BIDIRECTIONAL = 'safe\u202egnp.exe'
@@ -64,7 +55,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.show('http')
     await page.sees('channel:production')
     await page.sees('/v1/http/main/hkt_…/…')
-    await page.isAccessible('http-mounts', BOTH)
+    await page.isAccessible('http-mounts')
     await page.click('main')
     await page.sees('Nothing came in the last 7 days.')
     corrected = readFileSync(functions(), 'utf8')
@@ -79,7 +70,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('No delivery is in this state.')
     await choose('failed')
     await page.sees(EVENT.id)
-    await page.isAccessible('http-deliveries', ALL)
+    await page.isAccessible('http-deliveries')
     const token = application.path.split('/').at(-1)!
     expect(token).toMatch(/^hkt_/)
     const html = await page.tab.evaluate<string>('document.documentElement.outerHTML')
@@ -96,7 +87,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.a)')).toBe('undefined')
     expect(await page.tab.evaluate(`document.querySelectorAll('main img').length`)).toBe(0)
-    await page.isAccessible('http-delivery', ALL)
+    await page.isAccessible('http-delivery')
   })
 
   test('a delivery of a stranger is shown as text, whatever its query and body', async () => {
@@ -115,7 +106,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees(`{"id":"safe\\u{202e}gnp.exe ${MARKUP}"}`)
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.a)')).toBe('undefined')
-    await page.isAccessible('http-stranger', BOTH)
+    await page.isAccessible('http-stranger')
   })
 
   test('a corrected handler runs a failed delivery once, after a question', async () => {
@@ -125,7 +116,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('Correct the handler')
     await page.click('Replay …')
     await page.sees(`svc http replay main ${deliveryId}`)
-    await page.isAccessible('http-replay', BOTH)
+    await page.isAccessible('http-replay')
     await page.click('Cancel')
     expect((await svc(argv`http delivery main ${deliveryId}`)).state).toBe('failed')
     await page.click('Replay …')
@@ -134,6 +125,6 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('succeeded')
     await expect.poll(() => page.text()).not.toContain('Correct the handler')
     expect((await effects(application)).get(EVENT.id)).toBe(1)
-    await page.isAccessible('http-replayed', BOTH)
+    await page.isAccessible('http-replayed')
   })
 })

@@ -1,17 +1,11 @@
 /** Operators, sessions and the audit in the console, against the compiled server. */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const VIEWS: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-  { width: 360, scheme: 'light' },
-  { width: 1_440, scheme: 'dark' },
-]
 /** Markup in the name of a device, which a stranger writes, and in that of an operator. */
 const HOSTILE = '<img src=x onerror="window.attacked=1">'
 const BIDIRECTIONAL = `ana\u202egnp.exe ${HOSTILE}`
@@ -67,7 +61,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
       role.dispatchEvent(new Event('change', { bubbles: true }))
     })()`)
     await page.sees('--role developer')
-    await page.isAccessible('operators', VIEWS)
+    await page.isAccessible('operators')
     await page.click('Invite')
     await page.sees('it is shown once, and works once')
     const shown = `document.querySelector('[aria-label="Code of the invitation"]').innerText`
@@ -77,7 +71,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.tab.evaluate(
       `document.querySelector('[aria-label="Code of the invitation"]').innerText = 'hidden'`,
     )
-    await page.isAccessible('invitation', VIEWS)
+    await page.isAccessible('invitation')
     expect((await login('ana', code, HOSTILE)).status).toBe(0)
     await page.click('Done, hide the code')
     await page.click('Reload')
@@ -96,14 +90,14 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.text()).not.toContain('\u202e')
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
     expect(await page.tab.evaluate(`document.querySelectorAll('main img').length`)).toBe(0)
-    await page.isAccessible('operator', VIEWS)
+    await page.isAccessible('operator')
   })
 
   test('a revoked grant has no effect at once, and a role is given again', async () => {
     expect((await svcOf('ana', argv`status --remote ${root()}`)).status).toBe(0)
     await page.click('Revoke … the Environment')
     await asks(`svc grants revoke ${operatorId} --scope environment --project-id`)
-    await page.isAccessible('question-grant', VIEWS.slice(0, 2))
+    await page.isAccessible('question-grant')
     await page.click('Revoke the grant')
     await page.sees('It has no grant')
     const denied = await svcOf('ana', argv`status --remote ${root()}`)
@@ -166,7 +160,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     for (const operation of ['grants.revoke', 'grants.change', 'invitation.create']) {
       await page.sees(operation)
     }
-    await page.isAccessible('audit', VIEWS)
+    await page.isAccessible('audit')
     const { items } = await app.svc(argv`audit --limit 100`)
     const purposes = items
       .filter(({ operation }: Json) => /^(grants|operator|invitation\.create)/.test(operation))
@@ -187,10 +181,10 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const { sessionId } = (await app.svc(argv`whoami`)).session
     await page.show('sessions')
     await page.sees('login, which this console runs on')
-    await page.isAccessible('sessions', VIEWS)
+    await page.isAccessible('sessions')
     await page.click(`End … ${sessionId}`)
     await asks('This console runs on it')
-    await page.isAccessible('question-own-session', VIEWS.slice(0, 2))
+    await page.isAccessible('question-own-session')
     await page.click('Cancel')
     expect((await app.svc(argv`whoami`)).session.sessionId).toBe(sessionId)
   })
@@ -218,7 +212,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
       await other.sees('svc sessions revoke SESSION')
       await other.sees('derived for this console')
       expect(await other.text()).not.toContain('End …')
-      await other.isAccessible('sessions-observer', VIEWS.slice(0, 2))
+      await other.isAccessible('sessions-observer')
       expect(await other.end()).toBe(130)
     } finally {
       await other.close()

@@ -2,15 +2,11 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const BOTH: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
 const MARKUP = '<img src=x onerror="window.attacked=1"> \u202egnp.exe'
 const DEADLINE = { timeout: 120_000 }
 
@@ -113,11 +109,11 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees(`svc release --release ${third} --against production`)
     await page.click('Check')
     await page.sees('removed: old')
-    await page.isAccessible('dry-run-failed', BOTH)
+    await page.isAccessible('dry-run-failed')
     await choose('dry-run release', second)
     await page.click('Check')
     await page.sees('All checks passed. Nothing was changed.')
-    await page.isAccessible('dry-run-passed', BOTH)
+    await page.isAccessible('dry-run-passed')
     expect(await read('channel:production')).toBe('one')
   })
 
@@ -133,7 +129,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.fill('[name="new channel"]', 'Not a name')
     await page.click('Create …')
     await page.sees('A name begins with a small letter')
-    await page.isAccessible('new-channel', BOTH)
+    await page.isAccessible('new-channel')
     await page.fill('[name="new channel"]', 'production')
     await page.click('Create …')
     await page.sees('This Channel exists.')
@@ -157,7 +153,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     for (let i = 0; i < 5; i++) await page.tab.press('PageUp')
     await page.tab.press('ArrowRight')
     await page.sees('Its share of the callers: 51 %')
-    await page.isAccessible('canary', BOTH)
+    await page.isAccessible('canary')
     await page.click('Replace the policy …')
     await page.sees(`${second}=5100`)
     await page.click('Replace the policy')
@@ -188,7 +184,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Reload')
     await page.click(`Retire … ${third}`)
     await page.sees('Its code is never served again')
-    await page.isAccessible('retire', BOTH)
+    await page.isAccessible('retire')
     await page.click('Retire the Release')
     await page.sees(`Done: Retire the Release ${third}?`)
     expect(await read(`release:${third}`)).toBe(undefined)

@@ -2,15 +2,11 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumInstalled, type View } from '../../testing/browsers/chromium.ts'
+import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application } from '../application.ts'
 import { argv } from '../argv.ts'
 import { type ConsolePage, openConsole } from './console-page.ts'
 
-const VIEWS: readonly View[] = [
-  { width: 360, scheme: 'dark' },
-  { width: 1_440, scheme: 'light' },
-]
 const MARKUP = '<img src=x onerror="window.attacked=1">'
 const BIDIRECTIONAL = 'safe\u202egnp.exe'
 
@@ -88,7 +84,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('every 21600 s')
     await page.click('Disable … digest')
     await page.sees('svc crons disable digest --expected 0')
-    await page.isAccessible('cron-question', VIEWS)
+    await page.isAccessible('cron-question')
     await page.click('Disable the Cron')
     await page.sees('Enable …')
     const root = argv`--root ${app.installation.productRoot}`
@@ -109,12 +105,12 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const outcome = `[...document.querySelectorAll('tr')].find((row) =>
       row.innerText.startsWith('digest'))?.innerText ?? ''`
     await expect.poll(() => page.tab.evaluate(outcome), { timeout: 120_000 }).toContain('failed')
-    await page.isAccessible('schedules', VIEWS)
+    await page.isAccessible('schedules')
     await page.click('FUNCTION_')
     await page.sees(`cannot send to ${MARKUP}safe\\u{202e}gnp.exe`)
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
     expect(await page.tab.evaluate(`document.querySelectorAll('main img').length`)).toBe(0)
-    await page.isAccessible('run-records', VIEWS)
+    await page.isAccessible('run-records')
   })
 
   test('scheduled Functions are filtered by state, and a pending one is canceled', async () => {
@@ -134,6 +130,6 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await expect.poll(() => page.tab.evaluate(states)).toBe('canceled')
     await page.show('schedules?state=failed&since=1h')
     await page.sees('failed')
-    await page.isAccessible('scheduled', VIEWS)
+    await page.isAccessible('scheduled')
   })
 })
