@@ -115,7 +115,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Roll back … production')
     await page.sees(`reach ${app.releaseId} in place of ${releaseId}`)
     await page.click('Roll back')
-    await page.sees('Done: Roll the Channel production back?')
+    await page.sees('Done: Roll the Channel production back')
     await expect.poll(() => total([]), DEADLINE).toBe(0)
 
     // From here on no call fails.

@@ -101,7 +101,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await resultOf('settings.greeting')).toBe('hello')
     await page.click('Replace …')
     await page.click('Replace the variable')
-    await page.sees('Done: Replace the variable GREETING?')
+    await page.sees('Done: Replace the variable GREETING')
     expect(await resultOf('settings.greeting')).toBe('two\n lines ')
   })
 
@@ -126,7 +126,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('svc config set API_KEY --secret --value-env VAR --expected 3')
     expect(await page.text()).not.toContain(SECRETS[1])
     await page.click('Replace the secret')
-    await page.sees('Done: Replace the secret API_KEY?')
+    await page.sees('Done: Replace the secret API_KEY')
     expect(await resultOf('settings.length')).toBe(String(SECRETS[1].length))
     await expect.poll(held).not.toContain(SECRETS[1])
     await page.isAccessible('configuration-one')
@@ -212,7 +212,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await entryOf('API_KEY')).toBeDefined()
     await page.click('Delete …')
     await page.click('Delete the secret')
-    await page.sees('Done: Delete the secret API_KEY?')
+    await page.sees('Done: Delete the secret API_KEY')
     expect(await entryOf('API_KEY')).toBeUndefined()
     const rows = `[...document.querySelectorAll('[aria-label=History] tbody tr')]
       .map((row) => [...row.children].slice(0, 3).map((cell) => cell.innerText).join(' '))`

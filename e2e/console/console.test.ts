@@ -162,7 +162,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Roll back … production')
     await page.sees(`${app.releaseId} in place of ${releaseId}`)
     await page.click('Roll back')
-    await page.sees('Done: Roll the Channel production back?')
+    await page.sees('Done: Roll the Channel production back')
     await expect.poll(async () => (await invoke('notes.fail', { name: '' })).result).toBe('one')
   })
 

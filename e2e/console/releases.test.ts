@@ -121,7 +121,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click(`To production … ${second}`)
     await page.sees(`svc promote --channel production --release ${second} --expected`)
     await page.click('Promote')
-    await page.sees(`Done: Promote ${second} to production?`)
+    await page.sees(`Done: Promote ${second} to production`)
     await expect.poll(() => read('channel:production'), DEADLINE).toBe('two')
   })
 
@@ -138,7 +138,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Create …')
     await page.sees(`svc promote --channel staging --release ${app.releaseId} --expected empty`)
     await page.click('Create the Channel')
-    await page.sees('Done: Create the Channel staging?')
+    await page.sees('Done: Create the Channel staging')
     await expect.poll(() => read('channel:staging'), DEADLINE).toBe('one')
   })
 
@@ -157,7 +157,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Replace the policy …')
     await page.sees(`${second}=5100`)
     await page.click('Replace the policy')
-    await page.sees('Done: Replace the serving policy?')
+    await page.sees('Done: Replace the serving policy')
     await page.sees('51 %')
     await page.sees('in force since')
     // The shares are of all callers. Of a hundred, some get each Release.
@@ -186,7 +186,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('Its code is never served again')
     await page.isAccessible('retire')
     await page.click('Retire the Release')
-    await page.sees(`Done: Retire the Release ${third}?`)
+    await page.sees(`Done: Retire the Release ${third}`)
     expect(await read(`release:${third}`)).toBe(undefined)
     const label = JSON.stringify(`[aria-label="Retire … ${third}"]`)
     const button = `document.querySelector(${label}) === null`

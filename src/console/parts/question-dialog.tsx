@@ -31,7 +31,7 @@ function Asked({ asked }: { asked: Question }) {
     try {
       await asked.act()
       if (question.value === asked) question.value = null
-      if (asked.isShownByPage !== true) notice.value = `Done: ${asked.title}`
+      if (asked.isShownByPage !== true) notice.value = `Done: ${asked.title.replace(/\?$/, '')}`
       asked.done()
     } catch (error) {
       setFailure(failureOf(error))
