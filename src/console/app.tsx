@@ -19,7 +19,7 @@ import { SchedulesPage } from './pages/schedules/schedules.tsx'
 import { SessionsPage } from './pages/sessions/sessions.tsx'
 import { FailureNote } from './parts/page.tsx'
 import { QuestionDialog } from './parts/question-dialog.tsx'
-import { Shown } from './parts/shown.tsx'
+import { NamedOption, Shown } from './parts/shown.tsx'
 import {
   about,
   environment,
@@ -139,9 +139,7 @@ function Header() {
         <span class="label">Environment</span>
         <select value={environmentId.value} onChange={choose}>
           {known.environments.map((each) => (
-            <option key={each.environmentId} value={each.environmentId}>
-              {each.name}
-            </option>
+            <NamedOption key={each.environmentId} value={each.environmentId} name={each.name} />
           ))}
         </select>
       </label>

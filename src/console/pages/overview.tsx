@@ -6,7 +6,7 @@ import { bytesText, durationText } from '../formats.ts'
 import { useLoaded } from '../loading.ts'
 import { Badge, Page, Result, Section } from '../parts/page.tsx'
 import { Plot } from '../parts/plot.tsx'
-import { Identifier } from '../parts/shown.tsx'
+import { Identifier, Shown } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { call } from '../requests.ts'
 import { environmentId, hrefOf, may } from '../state.ts'
@@ -44,7 +44,7 @@ function HealthSection() {
         {([{ status, components }, { desired, observed }]) => (
           <>
             <p class="facts">
-              <Badge text={status} /> <span>{desired.configuration.name}</span>{' '}
+              <Badge text={status} /> <Shown text={desired.configuration.name} />{' '}
               <Identifier id={id} /> <span>{desired.configuration.purpose}</span>{' '}
               <span>{desired.lifecycle === 'archived' ? 'archived' : observed.serving}</span>
             </p>

@@ -49,14 +49,16 @@ test('the records of an invocation stand together, below the step that spans the
   ])
 })
 
-test('an exported trace is named once, and a field that is no text is not', () => {
-  const traced = { fields: { trace_id: 'abc' } }
+test('an exported trace is named once, and a field of another form is not', () => {
+  const id = 'a1'.repeat(16)
+  const traced = { fields: { trace_id: id } }
+  const hostile = [7, '', 'x'.repeat(1_000_000), `${id}\n`, '\u202e<img src=x>', { id }]
   const { traceIds } = requestSteps([
     record(0, traced),
     record(1, traced),
-    record(2, { fields: { trace_id: 7 } }),
+    ...hostile.map((trace_id) => record(2, { fields: { trace_id } })),
   ])
-  expect(traceIds).toEqual(['abc'])
+  expect(traceIds).toEqual([id])
 })
 
 test('fields that a Function names as it likes do not move a step', () => {

@@ -95,7 +95,11 @@ function stepsOf(group: readonly Timed[], first: bigint): Step[] {
   return [spanning, ...own.map((step) => ({ ...step, isInside: true }))]
 }
 
+/** Also records of Functions have it; one that a Function wrote itself may be of any other form. */
 function traceIdsOf(records: readonly LogRecord[]): string[] {
   const ids = records.map(({ fields }) => (fields as { trace_id?: unknown } | undefined)?.trace_id)
-  return [...new Set(ids.filter((id): id is string => typeof id === 'string'))]
+  return [...new Set(ids.filter((id): id is string => typeof id === 'string' && TRACE_ID.test(id)))]
 }
+
+/** As W3C Trace Context writes it. */
+const TRACE_ID = /^[0-9a-f]{32}$/

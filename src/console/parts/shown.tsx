@@ -31,7 +31,7 @@ export function Block({ text, label }: { text: string; label: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a person scrolls it with the keyboard.
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls of a form.
-    <pre class="block" tabIndex={0} role="group" aria-label={label}>
+    <pre class="block" tabIndex={0} role="group" aria-label={labelOf(label)}>
       {printableLines(head)}
       {rest !== null && <span class="cut">{rest}</span>}
     </pre>
@@ -41,4 +41,15 @@ export function Block({ text, label }: { text: string; label: string }) {
 /** An identifier, which people copy. */
 export function Identifier({ id }: { id: string }) {
   return <code class="identifier">{printable(id)}</code>
+}
+
+/** A choice whose name is stored text; a browser shows the text of an option alone. */
+export function NamedOption({ value, name }: { value: string; name: string }) {
+  return <option value={value}>{labelOf(name)}</option>
+}
+
+/** Returns stored text for an attribute or an option, in which no element can stand. */
+export function labelOf(stored: string): string {
+  const { text, rest } = cut(stored, CELL_CHARACTERS_MAX)
+  return printable(text) + (rest ?? '')
 }

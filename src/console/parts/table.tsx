@@ -1,5 +1,6 @@
 /** A table that scrolls inside its own frame on narrow screens. */
 import type { ComponentChildren } from 'preact'
+import { labelOf } from './shown.tsx'
 
 export interface Column<R> {
   readonly head: string
@@ -29,7 +30,7 @@ export function Table<R>({
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a person scrolls it with the keyboard.
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls of a form.
-    <div class="table" tabIndex={0} role="group" aria-label={label}>
+    <div class="table" tabIndex={0} role="group" aria-label={labelOf(label)}>
       <table>
         <thead>
           <tr>

@@ -3,6 +3,7 @@ import type { Status } from '../../wire/status.ts'
 import { type Loaded, useLoaded } from '../loading.ts'
 import { call } from '../requests.ts'
 import { environmentId, go, route } from '../state.ts'
+import { NamedOption } from './shown.tsx'
 
 /** The targets of an Environment, those that serve applications first. */
 export function targetsOf({ servingPolicy, channels, workspaces }: Status): string[] {
@@ -35,9 +36,7 @@ export function TargetChoice({ targets, target }: { targets: readonly string[]; 
         onChange={(event) => go(route.value.page, { target: event.currentTarget.value })}
       >
         {known.map((each) => (
-          <option key={each} value={each}>
-            {each}
-          </option>
+          <NamedOption key={each} value={each} name={each} />
         ))}
       </select>
     </label>
