@@ -4,7 +4,13 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import { accessibilityFindings } from '../../testing/browsers/accessibility.ts'
-import { type Chromium, chromium, type Tab, type View } from '../../testing/browsers/chromium.ts'
+import {
+  type Chromium,
+  type ChromiumOptions,
+  chromium,
+  type Tab,
+  type View,
+} from '../../testing/browsers/chromium.ts'
 import type { Application } from '../application.ts'
 import { CLIENT } from '../harness.ts'
 
@@ -49,7 +55,21 @@ export interface ConsolePage {
   close(): Promise<void>
 }
 
-export async function openConsole({ installation }: Application): Promise<ConsolePage> {
+/** A `svc console` whose address nobody has opened. */
+export interface ConsoleCommand {
+  /** The newest address that it showed. */
+  url(): string
+  /** Returns what the command has printed so far. */
+  printed(): string
+  /** Interrupts the command and returns its exit code. */
+  end(): Promise<number | null>
+  kill(): void
+}
+
+/** Runs `svc console` until it has shown its address. */
+export async function runConsole({
+  installation,
+}: Pick<Application, 'installation'>): Promise<ConsoleCommand> {
   const args = ['console', '--root', installation.productRoot, '--no-open', '--json']
   const child = spawn(CLIENT, args, {
     cwd: installation.directory,
@@ -64,15 +84,30 @@ export async function openConsole({ installation }: Application): Promise<Consol
     failed += text
   })
   const exit = new Promise<number | null>((resolve) => child.on('close', resolve))
-  const url = await vi.waitFor(
-    () => {
-      const line = printed.split('\n').find((each) => each.includes('"url"'))
-      if (line === undefined) throw new Error(`no address was printed: ${printed}${failed}`)
-      return JSON.parse(line).url as string
+  const url = (): string => {
+    const line = printed.split('\n').findLast((each) => each.includes('"url"'))
+    if (line === undefined) throw new Error(`no address was printed: ${printed}${failed}`)
+    return JSON.parse(line).url
+  }
+  await vi.waitFor(url, { timeout: DEADLINE_MS })
+  return {
+    url,
+    printed: () => printed + failed,
+    async end() {
+      child.kill('SIGINT')
+      return exit
     },
-    { timeout: DEADLINE_MS },
-  )
-  const browser = await chromium()
+    kill: () => void child.kill('SIGKILL'),
+  }
+}
+
+export async function openConsole(
+  application: Pick<Application, 'installation'>,
+  options: ChromiumOptions = {},
+): Promise<ConsolePage> {
+  const command = await runConsole(application)
+  const url = command.url()
+  const browser = await chromium(options)
   const tab = await browser.open(url)
   const isShown = () => tab.evaluate<boolean>(`document.querySelector('nav a') !== null`)
   await vi.waitFor(async () => expect(await isShown()).toBe(true), { timeout: 120_000 })
@@ -124,13 +159,10 @@ export async function openConsole({ installation }: Application): Promise<Consol
         writeFileSync(file, await tab.screenshot())
       }
     },
-    printed: () => printed + failed,
-    async end() {
-      child.kill('SIGINT')
-      return exit
-    },
+    printed: command.printed,
+    end: command.end,
     async close() {
-      child.kill('SIGKILL')
+      command.kill()
       await browser.close()
     },
   }

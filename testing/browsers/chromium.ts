@@ -44,6 +44,19 @@ export interface Tab {
   emulate(view: View): Promise<void>
   /** Returns the whole page as PNG. */
   screenshot(): Promise<Uint8Array>
+  /** Begins to record what the page does, from its next request or load on. */
+  record(): Promise<Activity>
+  navigate(url: string): Promise<void>
+}
+
+/** What a page did since the record began. */
+export interface Activity {
+  /** URLs of its requests, also of those that were blocked. */
+  readonly requests: readonly string[]
+  /** Texts of dialogs of scripts, which are canceled. */
+  readonly dialogs: readonly string[]
+  /** Violations of its policy and exceptions of its scripts. */
+  readonly violations: readonly string[]
 }
 
 /** Codes of the keys that move a handle or a choice. */
@@ -197,7 +210,48 @@ function tabOf(tools: DevTools, session: string): Tab {
       const { data } = await tools.send('Page.captureScreenshot', parameters, session)
       return Buffer.from(String(data), 'base64')
     },
+    record: () => record(tools, session),
+    async navigate(url) {
+      await tools.send('Page.navigate', { url }, session)
+    },
   }
+}
+
+async function record(tools: DevTools, session: string): Promise<Activity> {
+  const requests: string[] = []
+  const dialogs: string[] = []
+  const violations: string[] = []
+  tools.on(session, (method, parameters) => {
+    const { request, message, issue, exceptionDetails } = parameters as unknown as Events
+    switch (method) {
+      case 'Network.requestWillBeSent':
+        requests.push(request.url)
+        break
+      case 'Page.javascriptDialogOpening':
+        dialogs.push(message)
+        void tools.send('Page.handleJavaScriptDialog', { accept: false }, session)
+        break
+      case 'Audits.issueAdded':
+        if (issue.code === POLICY_ISSUE) violations.push(JSON.stringify(issue.details))
+        break
+      case 'Runtime.exceptionThrown':
+        violations.push(JSON.stringify(exceptionDetails))
+    }
+  })
+  for (const domain of ['Network', 'Page', 'Audits', 'Runtime']) {
+    await tools.send(`${domain}.enable`, {}, session)
+  }
+  return { requests, dialogs, violations }
+}
+
+const POLICY_ISSUE = 'ContentSecurityPolicyIssue'
+
+/** Parameters of the events that are recorded. */
+interface Events {
+  readonly request: { readonly url: string }
+  readonly message: string
+  readonly issue: { readonly code: string; readonly details: unknown }
+  readonly exceptionDetails: unknown
 }
 
 /** Sends a signal to every process of the browser, but not to the shell that supervises it. */
@@ -238,15 +292,20 @@ async function readPage(tools: DevTools, tab: string): Promise<PageState | null>
 
 type Fields = Readonly<Record<string, unknown>>
 
+type OnEvent = (method: string, parameters: Fields) => void
+
 class DevTools {
   readonly #socket: WebSocket
   readonly #waiting = new Map<number, PromiseWithResolvers<Fields>>()
+  /** Receivers of events by their session. */
+  readonly #receivers = new Map<string, OnEvent>()
   #last = 0
 
   private constructor(socket: WebSocket) {
     this.#socket = socket
     socket.onmessage = ({ data }) => {
-      const { id, result, error } = JSON.parse(String(data))
+      const { id, result, error, method, params, sessionId } = JSON.parse(String(data))
+      if (method !== undefined) this.#receivers.get(sessionId)?.(method, params)
       const waiting = this.#waiting.get(id)
       this.#waiting.delete(id)
       if (error === undefined) waiting?.resolve(result)
@@ -266,6 +325,11 @@ class DevTools {
       socket.onopen = () => resolve(tools)
       socket.onerror = () => reject(new Error('cannot connect to Chromium'))
     })
+  }
+
+  /** Calls `receive` for each event of a session, in place of the receiver before it. */
+  on(sessionId: string, receive: OnEvent): void {
+    this.#receivers.set(sessionId, receive)
   }
 
   send(method: string, params: Fields, sessionId?: string): Promise<Fields> {
