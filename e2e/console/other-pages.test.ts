@@ -174,7 +174,7 @@ const STOPPED: Readonly<Record<string, (at: string) => string>> = {
     const opened = open('${at}', 'console')
     setTimeout(() => {
       try {
-        resolve(String(opened.about ?? opened.document.title))
+        resolve(String(opened.about ?? (opened.document.title || 'nothing')))
       } catch {
         resolve('nothing')
       }
