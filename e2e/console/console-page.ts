@@ -55,7 +55,7 @@ export interface ConsolePage {
   close(): Promise<void>
 }
 
-/** A `svc console` whose address nobody has opened. */
+/** A `svc console` whose address no browser has opened. */
 export interface ConsoleCommand {
   /** The newest address that it showed. */
   url(): string

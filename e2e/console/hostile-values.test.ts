@@ -188,7 +188,7 @@ async function isHarmless(at: string): Promise<void> {
   expect([at, await page.tab.evaluate<string[]>(FINDINGS)]).toEqual([at, []])
 }
 
-/** Nothing ran, nothing was asked of another host, and the policy had nothing to stop. */
+/** Nothing ran, no request went to another host, and the policy had nothing to stop. */
 function didNothing(): void {
   const { host } = new URL(page.url)
   const foreign = activity.requests.filter((url) => !isOf(url, host))

@@ -1,4 +1,4 @@
-/** An installation in which every text that others choose is an attack on the page that shows it. */
+/** An installation in which every text that others choose attacks the page that shows it. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

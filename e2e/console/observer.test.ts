@@ -47,7 +47,7 @@ afterAll(async () => {
   await app?.installation.dispose()
 })
 
-/** What a person of the page may press, also in closed details. */
+/** The labels of buttons and inputs that act, also in closed details. */
 const CONTROLS = `(() => {
   for (const each of document.querySelectorAll('main details')) each.open = true
   return [...document.querySelectorAll('button, input[type=file], a[download]')]
@@ -166,7 +166,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     }
   })
 
-  test('the log of the server has the rejections, ten of a session and the number of others', async () => {
+  test('the log of the server has ten rejections of a session, and counts the others', async () => {
     const requestIds = [...rejected.values()].map(({ requestId }) => requestId)
     const sent = requestIds.filter((each) => each !== null)
     // A session that manages operators is derived for none of these, so they are not sent.

@@ -34,7 +34,7 @@ let saved: string
 let victim: Victim
 let attacker: Victim
 
-/** A server that answers every page with all that it has, and records what it is asked. */
+/** A server that answers every page with all that it has, and records the requests. */
 interface Victim {
   readonly origin: string
   readonly port: number
@@ -139,7 +139,8 @@ const STOPPED: Readonly<Record<string, (at: string) => string>> = {
   })`,
   'a service worker': (at) =>
     `navigator.serviceWorker === undefined ? 'nothing' :
-      navigator.serviceWorker.register('${at}console.js').then(() => 'registered', () => 'nothing')`,
+      navigator.serviceWorker.register('${at}console.js')
+        .then(() => 'registered', () => 'nothing')`,
   'a worker': (at) => `new Promise((resolve) => {
     try {
       const worker = new Worker('${at}console.js')

@@ -49,7 +49,7 @@ export interface Tab {
   navigate(url: string): Promise<void>
 }
 
-/** What a page did since the record began. */
+/** The requests, dialogs and violations of a page since the record began. */
 export interface Activity {
   /** URLs of its requests, also of those that were blocked. */
   readonly requests: readonly string[]

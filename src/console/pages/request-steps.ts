@@ -101,5 +101,5 @@ function traceIdsOf(records: readonly LogRecord[]): string[] {
   return [...new Set(ids.filter((id): id is string => typeof id === 'string' && TRACE_ID.test(id)))]
 }
 
-/** As W3C Trace Context writes it. */
+/** The form of W3C Trace Context. */
 const TRACE_ID = /^[0-9a-f]{32}$/
