@@ -59,6 +59,7 @@ export function Plot({
     <figure class="plot">
       <figcaption>
         <strong>{title}</strong>
+        <span class="summary">{summary}</span>
         <span class="legend">
           {series.map(({ label }, i) => (
             <span key={label} class={`key key-${i + 1}`}>
@@ -66,7 +67,6 @@ export function Plot({
             </span>
           ))}
         </span>
-        <span class="summary">{summary}</span>
       </figcaption>
       <div ref={frame} aria-hidden="true" />
     </figure>

@@ -1,4 +1,4 @@
-/** A table that scrolls inside its own frame on narrow screens. */
+/** A table that scrolls inside its own frame, and is a list of labelled cells on narrow screens. */
 import type { ComponentChildren } from 'preact'
 import { labelOf } from './shown.tsx'
 
@@ -45,7 +45,7 @@ export function Table<R>({
           {rows.map((row) => (
             <tr key={keyOf(row)}>
               {columns.map(({ head, cell, ...column }) => (
-                <td key={head} class={classOf(column)}>
+                <td key={head} class={classOf(column)} data-head={labelOf(head)}>
                   {cell(row)}
                 </td>
               ))}
