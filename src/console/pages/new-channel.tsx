@@ -5,6 +5,7 @@ import type { Status } from '../../wire/status.ts'
 import { Empty } from '../parts/page.tsx'
 import { call } from '../requests.ts'
 import { ask, environmentId, svcCommand } from '../state.ts'
+import { releaseLabel } from './release-label.ts'
 
 export function NewChannel({ status, reload }: { status: Status; reload: () => void }) {
   const validated = status.releases.filter(({ state }) => state === 'validated')
@@ -54,7 +55,7 @@ export function NewChannel({ status, reload }: { status: Status; reload: () => v
         >
           {validated.map((each) => (
             <option key={each.releaseId} value={each.releaseId}>
-              {each.releaseId}
+              {releaseLabel(each)}
             </option>
           ))}
         </select>

@@ -7,6 +7,7 @@ import { Block, Shown } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { call, type Failure, failureOf } from '../requests.ts'
 import { environmentId, may, svcCommand } from '../state.ts'
+import { releaseLabel } from './release-label.ts'
 
 type Checked =
   | { readonly kind: 'checking' }
@@ -55,7 +56,7 @@ export function DryRun({ status }: { status: Status }) {
           <select name="dry-run release" value={releaseId} onChange={choose(setReleaseId)}>
             {validated.map((each) => (
               <option key={each.releaseId} value={each.releaseId}>
-                {each.releaseId}
+                {releaseLabel(each)}
               </option>
             ))}
           </select>

@@ -7,6 +7,7 @@ import { Empty, Result, Section } from '../parts/page.tsx'
 import { Block, Shown } from '../parts/shown.tsx'
 import { call } from '../requests.ts'
 import { environmentId } from '../state.ts'
+import { releaseLabel } from './release-label.ts'
 
 interface Declared {
   /** Such as `Function tasks.add`. */
@@ -26,12 +27,11 @@ export function ReleaseDiff({ status: { releases } }: { status: Status }) {
   const [before, setBefore] = useState<string>(shown[1]?.releaseId ?? '')
   const [after, setAfter] = useState<string>(shown[0]?.releaseId ?? '')
   if (shown.length < 2) return null
-  const names = shown.map(({ releaseId }) => releaseId as string)
   return (
     <Section title="Differences">
       <div class="filters">
-        <Choice label="From" value={before} names={names} onChoose={setBefore} />
-        <Choice label="To" value={after} names={names} onChoose={setAfter} />
+        <Choice label="From" value={before} releases={shown} onChoose={setBefore} />
+        <Choice label="To" value={after} releases={shown} onChoose={setAfter} />
       </div>
       <Differences before={before} after={after} />
     </Section>
@@ -41,21 +41,21 @@ export function ReleaseDiff({ status: { releases } }: { status: Status }) {
 function Choice({
   label,
   value,
-  names,
+  releases,
   onChoose,
 }: {
   label: string
   value: string
-  names: readonly string[]
+  releases: Status['releases']
   onChoose: (name: string) => void
 }) {
   return (
     <label class="field">
       <span class="label">{label}</span>
       <select value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
-        {names.map((each) => (
-          <option key={each} value={each}>
-            {each}
+        {releases.map((each) => (
+          <option key={each.releaseId} value={each.releaseId}>
+            {releaseLabel(each)}
           </option>
         ))}
       </select>

@@ -50,11 +50,14 @@ function Channels({ status, reload }: { status: Status; reload: () => void }) {
           keyOf={({ channel }) => channel}
           columns={[
             { head: 'Channel', cell: ({ channel }) => <Shown text={channel} /> },
-            { head: 'Release', cell: ({ releaseId }) => <Identifier id={releaseId} /> },
+            {
+              head: 'Release',
+              cell: ({ releaseId }) => <Known releaseId={releaseId} status={status} />,
+            },
             { head: 'Revision', isNumber: true, cell: ({ revision }) => revision },
             {
-              head: 'Before',
-              cell: (channel) => <Rollback channel={channel} reload={reload} />,
+              head: 'Release before',
+              cell: (channel) => <Rollback channel={channel} status={status} reload={reload} />,
             },
           ]}
         />
@@ -66,21 +69,49 @@ function Channels({ status, reload }: { status: Status; reload: () => void }) {
   )
 }
 
-function Rollback({ channel, reload }: { channel: Channel; reload: () => void }) {
+/** A Release with its message, by which people know it. */
+function Known({ releaseId, status }: { releaseId: string; status: Status }) {
+  const release = status.releases.find((each) => each.releaseId === releaseId)
+  const message = release?.provenance?.message
+  return (
+    <>
+      <Identifier id={releaseId} />
+      {message != null && (
+        <div class="hint">
+          <Shown text={message} max={80} />
+        </div>
+      )}
+    </>
+  )
+}
+
+/** After a rollback the Release before is the newer one, to which the Channel can return. */
+function Rollback({
+  channel,
+  status,
+  reload,
+}: {
+  channel: Channel
+  status: Status
+  reload: () => void
+}) {
   const before = channel.history.find((each) => each !== channel.releaseId)
   if (before === undefined) return <span class="quiet">no other Release</span>
-  if (!may('channels:promote')) return <Identifier id={before} />
+  if (!may('channels:promote')) return <Known releaseId={before} status={status} />
+  const places = status.releases.map(({ releaseId }) => releaseId as string)
+  const isNewer = places.indexOf(before) < places.indexOf(channel.releaseId)
+  const label = isNewer ? 'Roll forward' : 'Roll back'
   const rollBack = (): void =>
     ask({
-      title: `Roll the Channel ${channel.channel} back?`,
+      title: `Roll the Channel ${channel.channel} ${isNewer ? 'forward' : 'back'}?`,
       effects: [
         `Callers of channel:${channel.channel} reach ${before} in place of ${channel.releaseId}.`,
-        'Documents stay as they are. The earlier Release must read them, which the server checks.',
+        'Documents stay as they are. That Release must read them, which the server checks.',
       ],
       command: svcCommand(
         `rollback --channel ${channel.channel} --expected ${channel.releaseId} --to ${before}`,
       ),
-      label: 'Roll back',
+      label,
       act: () =>
         call('rollbackChannel', environmentId.value, {
           params: { channel: channel.channel },
@@ -90,13 +121,13 @@ function Rollback({ channel, reload }: { channel: Channel; reload: () => void })
     })
   return (
     <>
-      <Identifier id={before} />{' '}
+      <Known releaseId={before} status={status} />{' '}
       <button
         type="button"
-        aria-label={`Roll back … ${channel.channel} to ${before}`}
+        aria-label={`${label} … ${channel.channel} to ${before}`}
         onClick={rollBack}
       >
-        Roll back …
+        {label} …
       </button>
     </>
   )
@@ -146,7 +177,9 @@ function Published({ status, reload }: { status: Status; reload: () => void }) {
 function usesOf({ channels, workspaces }: Status, releaseId: string): string[] {
   return [
     ...channels.filter((each) => each.releaseId === releaseId).map((each) => each.channel),
-    ...workspaces.filter((each) => each.releaseId === releaseId).map((each) => `HEAD ${each.name}`),
+    ...workspaces
+      .filter((each) => each.releaseId === releaseId)
+      .map((each) => `HEAD of the Workspace ${each.name}`),
   ]
 }
 

@@ -9,6 +9,7 @@ import { Identifier } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { call, nowMicros } from '../requests.ts'
 import { ask, environmentId, may, svcCommand } from '../state.ts'
+import { releaseLabel } from './release-label.ts'
 
 /** All weights of a policy together. */
 const WEIGHTS_TOTAL = 10_000
@@ -28,7 +29,11 @@ export function ServingSection({ status, reload }: { status: Status; reload: () 
     reload()
   }
   return (
-    <Section title="environment:default">
+    <Section title="Shares of the callers: environment:default">
+      <p class="quiet">
+        Each call names a target. Callers of environment:default are divided between Releases by
+        these shares. Callers of a Channel all reach the Release of the Channel.
+      </p>
       <Result of={policy}>
         {(known) => (
           <>
@@ -50,7 +55,12 @@ export function ServingSection({ status, reload }: { status: Status; reload: () 
 
 function Shares({ policy: { desired, observed } }: { policy: ServingPolicy }) {
   if (desired.releases.length === 0) {
-    return <Empty>No Release answers calls of environment:default yet.</Empty>
+    return (
+      <Empty>
+        No Release answers calls of environment:default yet. Give it a first Release; then another
+        one can get a share of its callers.
+      </Empty>
+    )
   }
   return (
     <>
@@ -94,7 +104,7 @@ function Canary({
   )
   const current = desired.releases.find(({ releaseId }) => releaseId !== stable)
   const [releaseId, setReleaseId] = useState<string>(
-    current?.releaseId ?? candidates[0]?.releaseId ?? '',
+    current?.releaseId ?? firstOf(status, stable, candidates) ?? '',
   )
   const [percent, setPercent] = useState((current?.weight ?? 0) / WEIGHTS_OF_PERCENT)
   if (candidates.length === 0) return <Empty>There is no other validated Release to serve.</Empty>
@@ -131,7 +141,7 @@ function Canary({
   return (
     <form onSubmit={submit}>
       <label class="field">
-        <span class="label">Another Release</span>
+        <span class="label">{stable === null ? 'First Release' : 'Another Release'}</span>
         <select
           name="canary"
           value={releaseId}
@@ -139,7 +149,7 @@ function Canary({
         >
           {candidates.map((each) => (
             <option key={each.releaseId} value={each.releaseId}>
-              {each.releaseId}
+              {releaseLabel(each)}
             </option>
           ))}
         </select>
@@ -156,9 +166,21 @@ function Canary({
           />
         </label>
       )}
-      <button type="submit">Replace the policy …</button>
+      <button type="submit">Set the shares …</button>
     </form>
   )
+}
+
+/** Offers first what a Channel serves, where nothing has a share, and else the newest Release. */
+function firstOf(
+  { channels }: Status,
+  stable: string | null,
+  candidates: Status['releases'],
+): string | undefined {
+  const served = candidates.find(({ releaseId }) =>
+    channels.some((each) => each.releaseId === releaseId),
+  )
+  return (stable === null ? (served ?? candidates[0]) : candidates[0])?.releaseId
 }
 
 /** The Releases of a policy, sorted as it must be; a share of nothing is left out. */
