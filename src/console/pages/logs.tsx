@@ -198,6 +198,7 @@ function Records({ records, filters }: { records: readonly LogRecord[]; filters:
 /** The failures of one request stand open, with their lines of the source. */
 function Record({ record, isOpen }: { record: LogRecord; isOpen: boolean }) {
   const { atMicros, level, event, message, requestId } = record
+  const cause = causeOf(record)
   return (
     <li>
       <div class="line">
@@ -208,6 +209,14 @@ function Record({ record, isOpen }: { record: LogRecord; isOpen: boolean }) {
         </span>
         <span class="text">
           <Shown text={message} max={400} />
+          {cause !== null && (
+            <>
+              {' '}
+              <span class="quiet">
+                <Shown text={cause} max={200} />
+              </span>
+            </>
+          )}
         </span>
         {record.durationMicros !== undefined && (
           <span class="quiet">{durationText(Number(record.durationMicros))}</span>
@@ -224,6 +233,13 @@ function Record({ record, isOpen }: { record: LogRecord; isOpen: boolean }) {
       </details>
     </li>
   )
+}
+
+/** The first line of the stack of a failure, or else the detail of a failed call; null without. */
+function causeOf({ fields = {}, message }: LogRecord): string | null {
+  const { trace, detail } = fields
+  const cause = typeof trace === 'string' ? trace.trim().split('\n')[0]! : detail
+  return typeof cause === 'string' && cause !== '' && cause !== message ? cause : null
 }
 
 /** The fields that the line above has already. */

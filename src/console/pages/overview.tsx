@@ -45,7 +45,7 @@ function HealthSection() {
           <>
             <p class="facts">
               <Badge text={status} /> <Shown text={desired.configuration.name} />{' '}
-              <Identifier id={id} /> <span>{desired.configuration.purpose}</span>{' '}
+              <Identifier id={id} /> <span>purpose: {desired.configuration.purpose}</span>{' '}
               <span>{desired.lifecycle === 'archived' ? 'archived' : observed.serving}</span>
             </p>
             <ul class="cards">
@@ -191,7 +191,11 @@ function Totals({ report }: { report: MetricsReport }) {
           { head: 'Since the start', cell: ([title]) => title },
           { head: 'Succeeded', isNumber: true, cell: ([, name]) => count(`${name}Succeeded`) },
           { head: 'Rejected', isNumber: true, cell: ([, name]) => count(`${name}Refused`) },
-          { head: 'Failed', isNumber: true, cell: ([, name]) => count(`${name}Failed`) },
+          {
+            head: 'Failed',
+            isNumber: true,
+            cell: ([title, name]) => <Failed title={title} text={count(`${name}Failed`)} />,
+          },
           { head: 'Unavailable', isNumber: true, cell: ([, name]) => count(`${name}Unavailable`) },
           {
             head: 'Median',
@@ -206,6 +210,16 @@ function Totals({ report }: { report: MetricsReport }) {
         ]}
       />
     </>
+  )
+}
+
+/** The number of failed calls, with a link to their records. */
+function Failed({ title, text }: { title: string; text: string }) {
+  if (text === '0' || !may('logs:read')) return <>{text}</>
+  return (
+    <a href={hrefOf('logs', { level: 'warn' })} aria-label={`${text} failed ${title} in the log`}>
+      {text}
+    </a>
   )
 }
 
