@@ -144,7 +144,8 @@ function Header() {
         </select>
       </label>
       <span class="who">
-        <Shown text={known.operatorName} max={60} /> at <Shown text={known.managementOrigin} />
+        <Shown text={known.operatorName} max={60} /> at <Shown text={known.managementOrigin} />,
+        times in <Shown text={Intl.DateTimeFormat().resolvedOptions().timeZone} />
       </span>
     </header>
   )

@@ -2,8 +2,9 @@
 import type { ConfigurationList, EntryField } from '../../../wire/configuration.ts'
 import { timeText } from '../../formats.ts'
 import { useLoaded } from '../../loading.ts'
+import { Operator, useOperatorNames } from '../../parts/operator.tsx'
 import { Badge, Empty, Page, Reload, Result, Section } from '../../parts/page.tsx'
-import { Block, Identifier, Shown } from '../../parts/shown.tsx'
+import { Block, Shown } from '../../parts/shown.tsx'
 import { Table } from '../../parts/table.tsx'
 import { call, Failure, nowMicros } from '../../requests.ts'
 import { ask, environmentId, go, hrefOf, may, route, svcCommand } from '../../state.ts'
@@ -167,6 +168,7 @@ function History({ revision }: { revision: string }) {
       query: { limit: CHANGES_MAX, ...(after !== null && { after }) },
     }),
   )
+  const names = useOperatorNames()
   return (
     <Section title="History">
       <Result of={changes}>
@@ -200,9 +202,7 @@ function History({ revision }: { revision: string }) {
                   {
                     head: 'Operator',
                     cell: ({ operatorId }) => (
-                      <span class="nowrap">
-                        <Identifier id={operatorId} />
-                      </span>
+                      <Operator id={operatorId} name={names.value?.get(operatorId)} />
                     ),
                   },
                 ]}
