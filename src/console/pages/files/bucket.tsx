@@ -57,7 +57,7 @@ export function BucketSection({ bucket, reload }: { bucket: BucketRead; reload: 
         <Identifier id={bucketId} />
         <Badge text={lifecycle} />
         <span>
-          {usage === null ? 'counting' : `${usage.files} files, ${bytesText(usage.bytes)}`}
+          {usage === null ? 'counting' : `${filesCount(usage.files)}, ${bytesText(usage.bytes)}`}
         </span>
         <span>quota: {boundText(quotaBytes)}</span>
         <span>largest object: {boundText(maximumObjectBytes)}</span>
@@ -84,4 +84,8 @@ export function BucketSection({ bucket, reload }: { bucket: BucketRead; reload: 
 
 function filesText(usage: BucketRead['usage']): string {
   return usage === null ? '' : ` (${usage.files}, ${bytesText(usage.bytes)})`
+}
+
+function filesCount(count: number | string): string {
+  return `${count} ${Number(count) === 1 ? 'file' : 'files'}`
 }

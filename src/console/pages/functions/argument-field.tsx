@@ -43,7 +43,9 @@ export function ArgumentField({ name, field, entry, violations, onChange }: Fiel
             onChange={(event) => onChange({ ...entry, isAbsent: event.currentTarget.checked })}
           />
           <span>
-            {field.default === undefined ? 'absent' : 'absent, which the default stands for'}
+            {field.default === undefined
+              ? 'leave it out'
+              : 'leave it out: the default stands for it'}
           </span>
         </label>
       )}
@@ -108,7 +110,7 @@ function Control({ name, member, text, isInvalid, onText }: ControlProperties) {
       <input
         {...shared}
         autocomplete="off"
-        placeholder={exampleOf(member)}
+        placeholder={`such as ${exampleOf(member)}`}
         onInput={(event) => onText(event.currentTarget.value)}
       />
     )
@@ -133,7 +135,7 @@ function exampleOf(member: ValidatorJson): string {
     case 'timestamp':
       return '2026-01-31T08:00:00Z'
     case 'int64':
-      return '0'
+      return `${member.minimum ?? 0}`
     default:
       return '0.5'
   }

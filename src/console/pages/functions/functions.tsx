@@ -84,7 +84,7 @@ function List({
             },
             { head: 'Kind', cell: ({ kind }) => kind },
             { head: 'Visibility', cell: ({ visibility }) => visibility },
-            { head: 'Callers', cell: ({ auth }) => auth },
+            { head: 'User identity', cell: ({ auth }) => auth },
             {
               head: 'Arguments',
               cell: (each) => <Shown text={Object.keys(each.arguments).join(', ') || 'none'} />,
@@ -114,7 +114,7 @@ function One({
         <p class="facts">
           <span>{found.kind}</span>
           <span>{found.visibility}</span>
-          <span>authentication: {found.auth}</span>
+          <span>user identity: {found.auth}</span>
           {Object.entries(found.errors).map(([code, kind]) => (
             <span key={code}>
               declares <code>{code}</code> ({kind})

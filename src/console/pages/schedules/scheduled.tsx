@@ -44,7 +44,11 @@ export function ScheduledSection() {
       <Result of={pieces}>
         {(found) => (
           <>
-            <Pieces found={found} reload={pieces.reload} />
+            <Pieces
+              found={found}
+              isFiltered={state !== '' || since !== '' || name !== ''}
+              reload={pieces.reload}
+            />
             <p class="buttons">
               {after !== null && <a href={hrefOf('schedules', at)}>First page</a>}
               {found.next !== null && (
@@ -106,12 +110,21 @@ function Choice({
   )
 }
 
-function Pieces({ found, reload }: { found: Found; reload: () => void }) {
+function Pieces({
+  found,
+  isFiltered,
+  reload,
+}: {
+  found: Found
+  isFiltered: boolean
+  reload: () => void
+}) {
   if (found.items.length === 0) {
     return (
       <Empty>
         {found.next === null
-          ? 'Nothing fits. Functions schedule others with ctx.scheduler; Crons do so too.'
+          ? `${isFiltered ? 'Nothing fits' : 'Nothing is scheduled'}. Functions schedule others with ` +
+            'ctx.scheduler; Crons do so too.'
           : `None of ${found.read} scheduled Functions fits. The next page looks at later ones.`}
       </Empty>
     )
