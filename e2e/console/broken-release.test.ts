@@ -96,6 +96,8 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await expect.poll(() => calls('Failed'), DEADLINE).toBeGreaterThan(0)
     await page.click('Warnings in the log')
     await page.sees('orders.total')
+    // The line of the source stands beside the error, before the details are open.
+    await page.sees('(functions/orders.ts:8')
     await page.click('Details')
     await page.click('All records of this request')
 
@@ -117,6 +119,8 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.click('Roll back')
     await page.sees('Done: Roll the Channel production back')
     await expect.poll(() => total([]), DEADLINE).toBe(0)
+    // The Release before is the newer one then.
+    await page.sees('Roll forward …')
 
     // From here on no call fails.
     await page.click('Overview')

@@ -228,5 +228,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
         '2 set GREETING',
         '1 set GREETING',
       ])
+    const by = `document.querySelector('[aria-label=History] td a')?.innerText`
+    await expect.poll(() => page.tab.evaluate<string>(by)).toBe('owner')
   })
 })

@@ -159,6 +159,11 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.show('releases')
     await page.sees(releaseId)
     await page.isAccessible('releases')
+    await page.tab.emulate({ width: 360, scheme: 'light' })
+    const hidden = `[...document.querySelectorAll('td button')].filter((each) =>
+      each.getBoundingClientRect().right > 360).length`
+    await expect.poll(() => page.tab.evaluate<number>(hidden)).toBe(0)
+    await page.tab.emulate({ width: 1440, scheme: 'light' })
     await page.click('Roll back … production')
     await page.sees(`${app.releaseId} in place of ${releaseId}`)
     await page.click('Roll back')

@@ -100,7 +100,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('svc files put large.bin --bucket uploads --key large.bin --type text/plain')
     await page.isAccessible('replace')
     await page.click('Replace the object')
-    await page.sees('Stored large.bin (1 bytes)')
+    await page.sees('Stored large.bin (1 byte)')
   })
 
   test('a stored HTML file with a name of markup is saved, and never run', async () => {

@@ -40,7 +40,7 @@ export function bytesText(bytes: number | string): string {
     size /= 1024
     unit++
   }
-  return `${rounded(size)} ${UNITS[unit]}`
+  return size === 1 && unit === 0 ? '1 byte' : `${rounded(size)} ${UNITS[unit]}`
 }
 
 function rounded(number: number): string {

@@ -69,7 +69,8 @@ function Found({ bucket, object }: { bucket: BucketRead; object: ObjectField }) 
       <dl>
         <dt>Size</dt>
         <dd>
-          {bytesText(size)} ({size} bytes)
+          {bytesText(size)}
+          {Number(size) >= 1024 && ` (${size} bytes)`}
         </dd>
         <dt>Media type</dt>
         <dd>
