@@ -119,12 +119,12 @@ function Pieces({
   isFiltered: boolean
   reload: () => void
 }) {
+  const none = isFiltered ? 'Nothing fits.' : 'Nothing is scheduled.'
   if (found.items.length === 0) {
     return (
       <Empty>
         {found.next === null
-          ? `${isFiltered ? 'Nothing fits' : 'Nothing is scheduled'}. Functions schedule others with ` +
-            'ctx.scheduler; Crons do so too.'
+          ? `${none} Functions schedule others with ctx.scheduler; Crons do so too.`
           : `None of ${found.read} scheduled Functions fits. The next page looks at later ones.`}
       </Empty>
     )
