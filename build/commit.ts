@@ -21,6 +21,18 @@ export function sourceCommit(root: string = ROOT): string {
   return changes === '' ? commit : `${commit}.modified`
 }
 
+/**
+ * Returns the Unix seconds that a build gives its files: SOURCE_DATE_EPOCH if it is set, else the
+ * time of the commit, else 0.
+ */
+export function sourceTime(root: string = ROOT): number {
+  const given = process.env.SOURCE_DATE_EPOCH
+  if (given !== undefined && /^\d{1,10}$/.test(given)) return Number(given)
+  if (sourceCommit(root) === '') return 0
+  const args = ['-C', root, 'log', '-1', '--format=%ct']
+  return Number(spawnSync('git', args, { encoding: 'utf8' }).stdout.trim())
+}
+
 /** Defines for esbuild the commit that src/value/version.ts names. */
 export function commitDefine(): Record<string, string> {
   return { SVC_COMMIT: JSON.stringify(sourceCommit()) }

@@ -1,7 +1,7 @@
 /**
  * Builds a release in dist/release, or in the directory after `--out`: one archive per target, the
- * packed client, SHA256SUMS, and an install.sh that contains the digests. Targets may be named as
- * arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
+ * images of the targets that have one, the packed client, SHA256SUMS, and an install.sh that contains
+ * the digests. Targets may be named as arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
  *
  * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
  * in PEM; without it the release is unsigned.
@@ -16,8 +16,11 @@ import { VERSION } from '../src/value/version.ts'
 import { type Entry, tarGzip } from './archives.ts'
 import { BUNDLE, bundle, ROOT } from './bundle.ts'
 import { CLIENT, packClient } from './client-pack.ts'
-import { sourceCommit } from './commit.ts'
+import { sourceCommit, sourceTime } from './commit.ts'
 import { compileTarget } from './compile.ts'
+import { baseLayer, programLayer } from './image/files.ts'
+import { createImage, type Image, imageArchive, indexArchive } from './image/image.ts'
+import { LIBRARY_PACKAGES } from './image/libc.ts'
 import { TARGETS, type Target } from './targets.ts'
 
 const OUT = join(ROOT, 'dist/release')
@@ -44,6 +47,22 @@ export function createArchive(target: Target): Buffer {
     entry('CHANGELOG.md', 'CHANGELOG.md'),
     ...configs,
   ])
+}
+
+/** Targets whose executables images contain: those for glibc. */
+const IMAGES = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const
+
+/** Returns the image of a compiled target; null for a target without one. */
+export function targetImage({ name }: Target): Image | null {
+  if (!Object.hasOwn(IMAGES, name)) return null
+  const architecture = IMAGES[name as keyof typeof IMAGES]
+  const executable = join(ROOT, `dist/targets/${name}/svc-server`)
+  const layers = [baseLayer(LIBRARY_PACKAGES[architecture]), programLayer(executable)]
+  return createImage(architecture, layers, sourceRelease())
+}
+
+function sourceRelease() {
+  return { version: VERSION, commit: sourceCommit(), time: sourceTime() }
 }
 
 /** Packs the npm package of `svc/client` and `svc/react`, which npm expects below `package/`. */
@@ -129,6 +148,7 @@ async function release(targets: readonly Target[], out: string): Promise<void> {
   await packClient()
   const sums: string[] = []
   const digests: string[] = []
+  const images: Image[] = []
   const put = (name: string, bytes: Uint8Array): string => {
     writeFileSync(join(out, name), bytes)
     const digest = sha256(bytes)
@@ -139,7 +159,12 @@ async function release(targets: readonly Target[], out: string): Promise<void> {
     compileTarget(target)
     const digest = put(`svc-${VERSION}-${target.name}.tar.gz`, createArchive(target))
     digests.push(`${target.name} ${digest}`)
+    const image = targetImage(target)
+    if (image === null) continue
+    images.push(image)
+    put(`svc-${VERSION}-image-${target.name}.tar`, imageArchive(image, sourceRelease()))
   }
+  if (images.length > 1) put(`svc-${VERSION}-image.tar`, indexArchive(images, sourceRelease()))
   put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))
   put(`svc-npm-${VERSION}.tgz`, clientPackage())
   const list = sums.sort().join('')

@@ -177,6 +177,11 @@ export const CODES = {
     message: 'A listener could not be opened.',
     next: 'Check that nothing else uses the address and that this user may bind it.',
   },
+  SERVER_NOT_READY: {
+    kind: 'unavailable',
+    message: 'The server does not run, or it is not ready for traffic.',
+    next: 'Read the log of the server; `svc-server doctor` finds the reason.',
+  },
   SERVER_SANDBOX_UNAVAILABLE: {
     kind: 'startup',
     message: 'The kernel of this machine cannot sandbox Functions.',

@@ -26,6 +26,7 @@ describe('svc-server', () => {
       for (const mode of [
         'check',
         'migrate',
+        'ready',
         'recover-bootstrap',
         'recover-owner',
         'restore',
@@ -85,6 +86,7 @@ describe('svc-server', () => {
   it.each([
     'check',
     'migrate',
+    'ready',
     'recover-bootstrap',
     'recover-owner',
     'rotate-keys',

@@ -7,6 +7,7 @@ const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['check', async () => (await import('./check.ts')).run],
   ['doctor', async () => (await import('./doctor/mode.ts')).run],
   ['migrate', async () => (await import('./migrate.ts')).run],
+  ['ready', async () => (await import('./ready/ready.ts')).run],
   ['recover-bootstrap', async () => (await import('./recover-bootstrap.ts')).run],
   ['recover-owner', async () => (await import('./recover-owner.ts')).run],
   ['restore', async () => (await import('./restore/restore.ts')).run],

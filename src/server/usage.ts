@@ -7,6 +7,7 @@ export const MODES = [
   ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
   ['doctor', 'check settings, machine, databases and files, and say what to repair; --json'],
   ['migrate', 'create or upgrade all databases; safe to repeat: svc docs upgrade'],
+  ['ready', 'ask the running server whether it is ready; exit code 5 if not'],
   ['recover-bootstrap', 'replace a first-owner code that was lost before it was used'],
   ['recover-owner', 'issue an owner invitation where every owner has lost access'],
   ['restore', 'make a new Product root and identity database from a backup: svc docs disaster'],
