@@ -78,7 +78,7 @@ function header(member: Member, time: number): Buffer {
   block.write(TYPES[member.type], 156, 'latin1')
   block.write(target, 157, 'latin1')
   block.write('ustar\x0000', 257, 'latin1')
-  // Names win over numbers where an archive is unpacked, so only root, whose number is fixed, has one.
+  // Names win over numbers when an archive is unpacked, so only root has one.
   if (owner === 0) for (const at of [265, 297]) block.write('root', at, 'latin1')
   const sum = block.reduce((total, byte) => total + byte, 0)
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')

@@ -1,6 +1,6 @@
 /**
- * Goal: the image of svc-server is read and run by the programs of others. Method: the image is made
- * from the executable under test; skopeo reads and converts it; podman runs it with a root file
+ * Goal: the image of svc-server is read and run by the programs of others. Method: the image is
+ * made from the executable under test; skopeo reads and converts it; podman runs it with a root file
  * system that can only be read, without capabilities, as the user of the image, and operators and
  * callers reach it over TLS.
  */
@@ -36,7 +36,7 @@ export const hello = query({
 })
 `
 
-/** The reason why images cannot be made or read here; null where they can. */
+/** The reason why images cannot be made or read here; null if they can. */
 function missingTool(...tools: readonly string[]): string | null {
   if (process.platform !== 'linux') return 'images are made on Linux'
   const missing = tools.filter((name) => spawnSync('which', [name]).status !== 0)

@@ -179,7 +179,7 @@ export const CODES = {
   },
   SERVER_NOT_READY: {
     kind: 'unavailable',
-    message: 'The server does not run, or it is not ready for traffic.',
+    message: 'The server does not run, or it does not serve.',
     next: 'Read the log of the server; `svc-server doctor` finds the reason.',
   },
   SERVER_SANDBOX_UNAVAILABLE: {

@@ -55,26 +55,26 @@ describe('svc-server ready', () => {
     expect(exit).toBe(0)
   })
 
-  test('a listener that ends TLS is asked over TLS, whatever names its certificate has', async () => {
+  test('a listener that ends TLS is asked over TLS, with any names in its certificate', async () => {
     const { exit, err } = await ready({
       ...ROOT,
       SERVICE_TLS_CERTIFICATE_FILE: file('ready.pem', certificate),
       SERVICE_TLS_KEY_FILE: file('ready.key', key),
       SERVICE_MANAGEMENT_LISTEN: answer('/health/ready', 200, true),
-      SERVICE_APPLICATION_LISTEN: answer('/readyz', 200, true),
+      SERVICE_APPLICATION_LISTEN: answer('/healthz', 200, true),
     })
     expect([exit, err]).toEqual([0, ''])
   })
 
   test.each([
     [503, 200, 'SERVICE_MANAGEMENT_LISTEN: /health/ready answered 503'],
-    [200, 503, 'SERVICE_APPLICATION_LISTEN: /readyz answered 503'],
+    [200, 503, 'SERVICE_APPLICATION_LISTEN: /healthz answered 503'],
   ])('statuses %i and %i are not ready, and the reason names the listener', async (...given) => {
     const [management, application, reason] = given
     const { exit, out, err } = await ready({
       ...APPLICATION,
       SERVICE_MANAGEMENT_LISTEN: answer('/health/ready', management),
-      SERVICE_APPLICATION_LISTEN: answer('/readyz', application),
+      SERVICE_APPLICATION_LISTEN: answer('/healthz', application),
     })
     expect([exit, out]).toEqual([5, ''])
     expect(err).toMatch(/SERVER_NOT_READY: /)

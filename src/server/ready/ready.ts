@@ -1,6 +1,6 @@
 /**
- * `svc-server ready`: asks the running server of these settings whether traffic may be sent to it,
- * as the health check of a container does that has no other program. It changes nothing.
+ * `svc-server ready`: asks the running server of these settings whether it serves, as the health
+ * check of a container does that has no other program. It changes nothing.
  */
 import { Fault } from '../../errors/fault.ts'
 import { formatListener, type Listener } from '../../settings/addresses.ts'
@@ -42,7 +42,8 @@ function probesOf({ management, product, tls }: ServerSettings): Probe[] {
       name: 'SERVICE_APPLICATION_LISTEN',
       listen: product.applicationListen,
       tls: tls !== null && !product.applicationTlsTerminated,
-      path: '/readyz',
+      // Without a Release nothing is ready for applications, and the server is well all the same.
+      path: '/healthz',
     })
   }
   return probes
