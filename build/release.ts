@@ -51,7 +51,7 @@ export function createArchive(target: Target): Buffer {
 }
 
 /** Targets whose executables images contain: those for glibc. */
-const IMAGES = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const
+export const IMAGES = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const
 
 /** Returns the image of a compiled target; null for a target without one. */
 export function targetImage({ name }: Target): Image | null {
