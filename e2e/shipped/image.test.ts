@@ -237,8 +237,8 @@ describe.skipIf(noPodman !== null)(`podman runs the image (${noPodman ?? 'instal
       expect(await response.json()).toBe('hello from a container')
 
       const doctor = JSON.parse(inside(argv`svc-server doctor --json`).stdout)
-      const sandbox = doctor.checks.find(({ id }: { id: string }) => id === 'sandbox')
-      expect(sandbox.state, JSON.stringify(sandbox)).toBe('passed')
+      const sandbox = doctor.checks.find(({ name }: { name: string }) => name === 'sandbox')
+      expect(sandbox.status, JSON.stringify(sandbox)).toBe('ok')
       // The user of the image, no capability, no new privileges, and the default filter of podman.
       const [pid] = succeed([...podman, ...argv`inspect -f {{.State.Pid}} server`]).split('\n')
       const status = readFileSync(`/proc/${pid}/status`, 'utf8')
