@@ -234,7 +234,7 @@ describe.skipIf(noPodman !== null)(`podman runs the image (${noPodman ?? 'instal
         headers: { 'x-service-key': key, 'x-service-target': 'channel:production' },
         tls: { ca: certificate },
       } as RequestInit)
-      expect(await response.json()).toBe('hello from a container')
+      expect(await response.json()).toMatchObject({ result: 'hello from a container' })
 
       const doctor = JSON.parse(inside(argv`svc-server doctor --json`).stdout)
       const sandbox = doctor.checks.find(({ name }: { name: string }) => name === 'sandbox')
