@@ -4,7 +4,7 @@ import { EXIT_CODES } from '../../src/client/command-line/help.ts'
 import { optionForm, usageOf } from '../../src/client/command-line/program.ts'
 import type { CommandSpec } from '../../src/client/contexts.ts'
 import { COMMANDS } from '../../src/client/main.ts'
-import { CHECK } from '../../src/server/arguments.ts'
+import { CHECK } from '../../src/server/command-line/arguments.ts'
 import { MODES } from '../../src/server/usage.ts'
 import { code, fenced, table } from './markdown.ts'
 

@@ -32,6 +32,10 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'environment variables and files to one frozen object, or a `SERVER_*` code',
     imports: ['wire', ...BASE],
   },
+  shells: {
+    owns: 'completion scripts for bash, zsh and fish, from a table of commands',
+    imports: [],
+  },
   docs: {
     owns: 'references and guides as Markdown, embedded as text for `svc docs`',
     imports: [],
@@ -89,7 +93,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   client: {
     owns: 'the `svc` commands; Node only, no Bun API',
-    imports: ['docs', 'app-client', 'wire', ...BASE],
+    imports: ['docs', 'shells', 'app-client', 'wire', ...BASE],
   },
   console: {
     owns: 'the page of `svc console`; browsers only, embedded as text',

@@ -26,12 +26,20 @@ export interface OptionSpec {
   readonly required: boolean
   /** Present for an option that may be given more than once. */
   readonly repeats?: true
+  /** The only values; the parser rejects others, and shells complete them. */
+  readonly values?: readonly string[]
+  /** Present where the value has several of `values`, separated by commas. */
+  readonly list?: true
 }
 
 export interface PositionalSpec {
   readonly name: string
   readonly description: string
   readonly required: boolean
+  /** The only values; the parser rejects others, and shells complete them. */
+  readonly values?: readonly string[]
+  /** Present where the argument has several of `values`, separated by commas. */
+  readonly list?: true
 }
 
 export interface Invocation {
@@ -58,6 +66,7 @@ export interface CommandSpec {
 type Switch = OptionSpec & { readonly value: null }
 type Repeated = OptionSpec & { readonly value: string; readonly repeats: true }
 type Valued<R extends boolean> = OptionSpec & { readonly value: string; readonly required: R }
+type Closed<V extends string> = { readonly values: readonly V[] }
 
 /** Declares an argument by its position; a command needs it unless it is optional. */
 export function argument(name: string, description: string): PositionalSpec {
@@ -88,15 +97,56 @@ export function repeatedOption(value: string, description: string): Repeated {
   return { description, value, required: false, repeats: true }
 }
 
+/** Declares an option that has one of the values. */
+export function choice<const V extends string>(
+  value: string,
+  values: readonly V[],
+  description: string,
+): Valued<false> & Closed<V> {
+  return { ...option(value, description), values }
+}
+
+export function requiredChoice<const V extends string>(
+  value: string,
+  values: readonly V[],
+  description: string,
+): Valued<true> & Closed<V> {
+  return { ...requiredOption(value, description), values }
+}
+
+/** Declares an option that has one of the values each time that it is given. */
+export function repeatedChoice<const V extends string>(
+  value: string,
+  values: readonly V[],
+  description: string,
+): Repeated & Closed<V> {
+  return { ...repeatedOption(value, description), values }
+}
+
+/** Declares an option that has some of the values, separated by commas. */
+export function listOption(
+  value: string,
+  values: readonly string[],
+  description: string,
+): Valued<false> & { readonly list: true } {
+  return { ...option(value, description), values, list: true }
+}
+
+type ValueOf<S extends OptionSpec> = S extends { readonly list: true }
+  ? string
+  : S extends Closed<infer V>
+    ? V
+    : string
+
 /** The values of the declared options by their names. */
 export type OptionValues<O extends Options> = {
   readonly [N in keyof O]: O[N]['value'] extends null
     ? boolean
     : O[N] extends Repeated
-      ? readonly string[]
+      ? readonly ValueOf<O[N]>[]
       : O[N]['required'] extends true
-        ? string
-        : string | undefined
+        ? ValueOf<O[N]>
+        : ValueOf<O[N]> | undefined
 }
 
 export type Options = { readonly [name: string]: OptionSpec }

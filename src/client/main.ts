@@ -11,6 +11,7 @@ import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
 import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
+import { completionCommand } from './commands/completion/completion.ts'
 import { configCommands } from './commands/config.ts'
 import { consoleCommand } from './commands/console/console.ts'
 import { credentialCommands } from './commands/credentials.ts'
@@ -117,6 +118,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   backupVerifyCommand,
   ...mcpCommands,
   docsCommand,
+  completionCommand(() => COMMANDS),
   versionCommand,
 ]
 

@@ -1,10 +1,11 @@
 /** Chooses the mode of `svc-server` by its argument; each mode loads only its own code. */
-import { takesArguments } from './arguments.ts'
+import { takesArguments } from './command-line/arguments.ts'
 import { renderFailure } from './failures.ts'
 import type { Mode, ProcessEnvironment, ServerIo } from './io.ts'
 
 const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['check', async () => (await import('./check.ts')).run],
+  ['completion', async () => (await import('./command-line/completion.ts')).run],
   ['doctor', async () => (await import('./doctor/mode.ts')).run],
   ['migrate', async () => (await import('./migrate.ts')).run],
   ['ready', async () => (await import('./ready/ready.ts')).run],

@@ -5,6 +5,7 @@ import { BUILD_VERSION } from '../value/version.ts'
 /** The modes with their summaries. */
 export const MODES = [
   ['check', 'read settings and files as serve would; connects to nothing, changes nothing'],
+  ['completion', 'print a script that completes these words: completion bash, zsh or fish'],
   ['doctor', 'check settings, machine, databases and files, and say what to repair; --json'],
   ['migrate', 'create or upgrade all databases; safe to repeat: svc docs upgrade'],
   ['ready', 'ask the running server whether it is ready; exit code 5 if not'],

@@ -5,7 +5,7 @@
  */
 import type { CAC, Command } from 'cac'
 import type { Fault } from '../../errors/fault.ts'
-import type { CommandSpec, Invocation } from '../contexts.ts'
+import type { CommandSpec, Invocation, OptionSpec } from '../contexts.ts'
 import { usage } from '../usage.ts'
 import { declareCommand, declareProgram, HELP_OPTIONS, JSON_OPTION, optionForm } from './program.ts'
 
@@ -194,8 +194,28 @@ function readOptions(program: CAC, command: Command, spec: CommandSpec): Invocat
     else if (declared.repeats) {
       options[name] = isGiven ? [value as string | string[]].flat().map(unguarded) : []
     } else if (typeof value === 'string') options[name] = unguarded(value)
+    checkChoice(`--${name}`, declared, options[name], spec)
   }
   return options
+}
+
+/** Rejects a value that is not one of a closed set. The message does not repeat the value. */
+function checkChoice(
+  of: string,
+  { values, list }: Pick<OptionSpec, 'values' | 'list'>,
+  given: Invocation['options'][string],
+  spec: CommandSpec,
+): void {
+  if (values === undefined || given === undefined || typeof given === 'boolean') return
+  const parts = [given].flat().flatMap((text) => (list ? listParts(text) : [text]))
+  if (parts.every((part) => values.includes(part))) return
+  const choices = values.join(', ')
+  throw usage(`${of} ${list ? 'needs a list of some of:' : 'must be one of'} ${choices}.`, spec)
+}
+
+/** Returns the parts of a list of the command line, sorted and each once. */
+export function listParts(text: string): string[] {
+  return [...new Set(text.split(',').map((part) => part.trim()))].sort()
 }
 
 function checkPositionals(program: CAC, command: Command, spec: CommandSpec): void {
@@ -210,6 +230,9 @@ function checkPositionals(program: CAC, command: Command, spec: CommandSpec): vo
     () => `Unexpected ${shown(args[command.args.length]!)}.`,
     spec,
   )
+  for (const [i, declared] of spec.positionals.entries()) {
+    checkChoice(declared.name, declared, args[i], spec)
+  }
 }
 
 /** Shortens a typed word for a message, and omits one that looks like a credential. */

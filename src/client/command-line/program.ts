@@ -4,12 +4,17 @@ import type { CommandSpec, OptionSpec, PositionalSpec } from '../contexts.ts'
 
 export const JSON_OPTION = '--json'
 export const HELP_OPTIONS: readonly string[] = ['--help', '-h']
+/** Descriptions of the options that every command takes. */
+export const PROGRAM_OPTIONS = {
+  json: 'Print one JSON document on stdout and nothing else there',
+  help: 'Show this help',
+} as const
 
 /** Declares the options that every command takes. */
 export function declareProgram(): CAC {
   return cac('svc')
-    .option(JSON_OPTION, 'Print one JSON document on stdout and nothing else there')
-    .option('-h, --help', 'Show this help')
+    .option(JSON_OPTION, PROGRAM_OPTIONS.json)
+    .option('-h, --help', PROGRAM_OPTIONS.help)
 }
 
 /** Declares a command. The options keep the order of `spec.options`; `named` renames them. */

@@ -1,11 +1,18 @@
 /** `svc clients`: the Application Clients of the Environment. */
+import { APPLICATION_SCOPES } from '../../value/application-scopes.ts'
 import {
   createApplicationClient,
   listApplicationClients,
 } from '../../wire/operations/application-clients.ts'
-import { type CommandSpec, option, requiredOption } from '../contexts.ts'
+import {
+  type CommandSpec,
+  listOption,
+  option,
+  requiredChoice,
+  requiredOption,
+} from '../contexts.ts'
 import { requestCommand } from '../request-commands.ts'
-import { requireId, usage } from '../usage.ts'
+import { requireId } from '../usage.ts'
 import { REMOTE } from './operations.ts'
 import { createdAtMicros, parseScopes } from './scopes.ts'
 
@@ -20,18 +27,20 @@ const create: CommandSpec = requestCommand({
   options: {
     ...REMOTE,
     name: requiredOption('NAME', 'Display name'),
-    kind: requiredOption('KIND', 'public, confidential or development'),
-    scopes: option('LIST', `Maximum scopes of its keys; by default ${DEFAULT_SCOPES}`),
+    kind: requiredChoice('KIND', KINDS, 'public, confidential or development'),
+    scopes: listOption(
+      'LIST',
+      APPLICATION_SCOPES,
+      `Maximum scopes of its keys; by default ${DEFAULT_SCOPES}`,
+    ),
     'client-id': option('app_ID', 'The identifier; a new one by default'),
   },
   examples: ['svc clients create --name web --kind public --scopes query,mutation'],
-  input({ name, scopes, ...options }, _, { environment }) {
-    const kind = KINDS.find((each) => each === options.kind)
-    if (kind === undefined) throw usage(`--kind must be one of ${KINDS.join(', ')}.`, create)
+  input({ name, kind, scopes, ...options }, _, { environment }) {
     const given = options['client-id'] ?? environment.system.ids.make('app')
     const clientId = requireId('app', given, '--client-id', create)
     const usual = kind === 'development' ? DEVELOPMENT_SCOPES : DEFAULT_SCOPES
-    const maximumScopes = parseScopes(scopes ?? usual, create)
+    const maximumScopes = parseScopes(scopes ?? usual)
     return { clientId, name, kind, maximumScopes, createdAtMicros: createdAtMicros(clientId) }
   },
   progress: 'creating the client',

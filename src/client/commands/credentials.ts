@@ -1,5 +1,6 @@
 /** `svc credentials`: manages Application Keys. A confidential key is shown once and not stored. */
 import { isFault } from '../../errors/fault.ts'
+import { APPLICATION_SCOPES } from '../../value/application-scopes.ts'
 import type { ClientId, CredentialId } from '../../value/ids.ts'
 import type { CredentialCreated } from '../../wire/application-clients.ts'
 import {
@@ -11,7 +12,14 @@ import {
   revokeCredential,
   rotateCredential,
 } from '../../wire/operations/application-clients.ts'
-import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  listOption,
+  option,
+  requiredOption,
+} from '../contexts.ts'
 import { explained } from '../explanations.ts'
 import { requestCommand } from '../request-commands.ts'
 import { openRemote, type Remote } from '../roots/remotes.ts'
@@ -41,7 +49,7 @@ const create: CommandSpec = command({
   options: {
     ...CLIENT,
     name: requiredOption('NAME', 'Display name'),
-    scopes: option('LIST', `Scopes of the key; by default ${SHOWN_SCOPES}`),
+    scopes: listOption('LIST', APPLICATION_SCOPES, `Scopes of the key; by default ${SHOWN_SCOPES}`),
     'rate-limit': option('NUMBER', `${RATE_LIMIT}; by default 2000`),
     'credential-id': option('crd_ID', 'The identifier; a new one by default'),
     'key-out': KEY_OUT,
@@ -50,7 +58,7 @@ const create: CommandSpec = command({
   async run(context, options) {
     const clientId = requireId('app', options.client, '--client', create)
     const credentialId = newIdOf(context, options['credential-id'], create)
-    const wanted = options.scopes === undefined ? null : parseScopes(options.scopes, create)
+    const wanted = options.scopes === undefined ? null : parseScopes(options.scopes)
     const remote = await openRemote(context, options)
     const request = {
       credentialId,
@@ -91,7 +99,7 @@ const rotate: CommandSpec = command({
   options: {
     ...CREDENTIAL,
     name: option('NAME', 'Display name'),
-    scopes: option('LIST', 'Scopes of the key'),
+    scopes: listOption('LIST', APPLICATION_SCOPES, 'Scopes of the key'),
     'rate-limit': option('NUMBER', RATE_LIMIT),
     'credential-id': option('crd_ID', 'The identifier of the new key; a new one by default'),
     'key-out': KEY_OUT,
@@ -104,7 +112,7 @@ const rotate: CommandSpec = command({
       credentialId,
       createdAtMicros: createdAtMicros(credentialId),
       ...(options.name !== undefined && { name: options.name }),
-      ...(options.scopes !== undefined && { scopes: parseScopes(options.scopes, rotate) }),
+      ...(options.scopes !== undefined && { scopes: parseScopes(options.scopes) }),
       ...rateLimitOf(options['rate-limit'], rotate),
     }
     const remote = await openRemote(context, options)

@@ -13,7 +13,7 @@ import {
   restoreEnvironment,
   updateEnvironment,
 } from '../../wire/operations/environments.ts'
-import { type CommandSpec, flag, option } from '../contexts.ts'
+import { type CommandSpec, choice, flag, option } from '../contexts.ts'
 import { requestCommand } from '../request-commands.ts'
 import type { Remote } from '../roots/remotes.ts'
 import { usage } from '../usage.ts'
@@ -50,6 +50,18 @@ const get = requestCommand({
   ],
 })
 
+const PURPOSES: readonly EnvironmentConfigurationField['purpose'][] = [
+  'development',
+  'preview',
+  'staging',
+  'production',
+]
+const PROTECTIONS: readonly EnvironmentConfigurationField['protection'][] = ['none', 'protected']
+const TARGET_POLICIES: readonly EnvironmentConfigurationField['workspaceTargets'][] = [
+  'allowed',
+  'denied',
+]
+
 const update: CommandSpec = requestCommand({
   name: 'environments update',
   summary: 'Change settings of the Environment and keep those that are not given',
@@ -62,11 +74,11 @@ const update: CommandSpec = requestCommand({
     name: option('NAME', 'Display name'),
     slug: option('SLUG', 'Short name that is unique in the Project'),
     region: option('REGION', 'Logical region'),
-    purpose: option('PURPOSE', 'development, preview, staging or production'),
-    protection: option('PROTECTION', 'none or protected'),
+    purpose: choice('PURPOSE', PURPOSES, 'development, preview, staging or production'),
+    protection: choice('PROTECTION', PROTECTIONS, 'none or protected'),
     location: option('TEXT', 'Physical location'),
     'no-location': flag('Remove the location'),
-    'workspace-targets': option('POLICY', 'allowed or denied'),
+    'workspace-targets': choice('POLICY', TARGET_POLICIES, 'allowed or denied'),
   },
   examples: ['svc environments update --purpose production --protection protected'],
   input(options, _, context) {

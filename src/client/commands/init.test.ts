@@ -48,7 +48,7 @@ describe('svc init', () => {
   it('names the templates where another is asked for, and writes nothing', async () => {
     const ran = await init('--template', 'blog')
     expect(ran.exit).toBe(2)
-    expect(ran.err).toContain('--template needs one of chat, api, empty.')
+    expect(ran.err).toContain('--template must be one of chat, api, empty.')
     expect(existsSync(join(client.root, 'root'))).toBe(false)
   })
 

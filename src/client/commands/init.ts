@@ -13,7 +13,14 @@ import {
 } from '../../value/product-root.ts'
 import { shellQuoted } from '../../value/shell/shell-words.ts'
 
-import { type CommandSpec, type Context, command, option, requiredOption } from '../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  choice,
+  command,
+  option,
+  requiredOption,
+} from '../contexts.ts'
 import { TEMPLATE_NAMES, type TemplateName } from '../development/workspace-tools.ts'
 import { createFile, withPath } from '../files.ts'
 import { LOCAL_ORIGIN } from '../origins.ts'
@@ -40,14 +47,14 @@ export const initCommand: CommandSpec = command({
     root: requiredOption('DIR', 'The new root, which a server serves'),
     workspace: requiredOption('DIR', 'The Workspace, which has the source of the Functions'),
     listen: option('HOST:PORT', 'Address for applications, kept in service.json'),
-    template: option('NAME', `What the Workspace starts with: ${TEMPLATES}`),
+    template: choice('NAME', TEMPLATE_NAMES, `What the Workspace starts with: ${TEMPLATES}`),
     name: option('NAME', 'Display name; by default the name of the Workspace directory'),
   },
   examples: ['svc init --root ./my-app-root --workspace ./my-app'],
   async run(context, options) {
     const root = resolvePath(context.environment, options.root)
     const workspace = resolvePath(context.environment, options.workspace)
-    await report(context, await createRoot(context, { ...options, root, workspace }, initCommand))
+    await report(context, await createRoot(context, { ...options, root, workspace }))
   },
 })
 
@@ -58,20 +65,15 @@ interface Wanted {
   readonly listen: string | undefined
   readonly name: string | undefined
   /** Absent for the usual one. */
-  readonly template?: string | undefined
+  readonly template?: TemplateName | undefined
 }
 
 /**
- * Creates a root, and a Workspace if the directory has none. `spec` is the command that runs.
- * Throws CLIENT_USAGE, CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
+ * Creates a root, and a Workspace if the directory has none. Throws CLIENT_USAGE, CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
  */
-export async function createRoot(
-  context: Context,
-  wanted: Wanted,
-  spec: CommandSpec,
-): Promise<Made> {
+export async function createRoot(context: Context, wanted: Wanted): Promise<Made> {
   const { root, workspace } = wanted
-  const template = templateOf(wanted, spec)
+  const { template = TEMPLATE_NAMES[0] } = wanted
   const descriptor = describe(context, wanted)
   if (existsSync(join(root, DESCRIPTOR_FILE))) {
     throw rootExists(root)
@@ -87,14 +89,6 @@ export async function createRoot(
   }
   if (!createDescriptor(root, descriptor)) throw rootExists(root)
   return { root, workspace, descriptor, written }
-}
-
-function templateOf({ template = TEMPLATE_NAMES[0] }: Wanted, spec: CommandSpec): TemplateName {
-  const known = TEMPLATE_NAMES.find((name) => name === template)
-  if (known === undefined) {
-    throw usage(`--template needs one of ${TEMPLATE_NAMES.join(', ')}.`, spec)
-  }
-  return known
 }
 
 function describe(context: Context, { root, workspace, listen, name }: Wanted): RootDescriptor {

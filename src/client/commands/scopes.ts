@@ -1,14 +1,11 @@
 /** Options that `clients` and `credentials` share. */
 import { type ApplicationScope, isApplicationScope } from '../../value/application-scopes.ts'
 import { idMillis } from '../../value/ids.ts'
-import type { CommandSpec } from '../contexts.ts'
-import { usage } from '../usage.ts'
+import { listParts } from '../command-line/arguments.ts'
 
-/** Parses a list of scopes; the result is sorted and has no duplicates. */
-export function parseScopes(text: string, command: CommandSpec): ApplicationScope[] {
-  const scopes = [...new Set(text.split(',').map((scope) => scope.trim()))].sort()
-  if (scopes.every(isApplicationScope)) return scopes
-  throw usage('--scopes needs a list such as query,mutation.', command)
+/** Returns the scopes of a list that the parser of the command line accepted, sorted. */
+export function parseScopes(text: string): ApplicationScope[] {
+  return listParts(text).filter(isApplicationScope)
 }
 
 /**

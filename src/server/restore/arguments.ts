@@ -1,4 +1,5 @@
 /** Arguments of the mode `restore`. */
+import { type ModeOption, parseOptions } from '../command-line/options.ts'
 
 export interface RestoreArguments {
   /** A directory, a tar file, or `s3://bucket/prefix`. */
@@ -20,20 +21,62 @@ export interface RestoreArguments {
   readonly json: boolean
 }
 
-/** The options with a value, in the order of the help. */
-const OPTIONS = [
-  '--from',
-  '--identity',
-  '--root',
-  '--database',
-  '--documents',
-  '--to-sequence',
-  '--to-time',
-  '--environment',
-  '--history',
-] as const
-const FLAGS = ['--revoke-resurrected', '--json'] as const
-type Option = (typeof OPTIONS)[number]
+const TABLE = [
+  {
+    name: '--from',
+    value: 'BACKUP',
+    required: true,
+    description: 'A directory, a tar file, or s3://bucket/prefix',
+  },
+  {
+    name: '--identity',
+    value: 'FILE',
+    required: true,
+    repeats: true,
+    description: 'An identity of age that opens the backup; may be given more than once',
+  },
+  {
+    name: '--root',
+    value: 'DIR',
+    required: true,
+    description: 'The new Product root: a path that does not exist, or an empty directory',
+  },
+  {
+    name: '--database',
+    value: 'URL',
+    description: 'An empty PostgreSQL database for identity; by default the one of the settings',
+  },
+  {
+    name: '--documents',
+    value: 'STORE',
+    description: 'sqlite, or the URL of a PostgreSQL database without documents',
+  },
+  {
+    name: '--to-sequence',
+    value: 'SEQUENCE',
+    description: 'Restore the newest state up to this sequence',
+  },
+  {
+    name: '--to-time',
+    value: 'TIME',
+    description: 'Restore the newest state up to this time, such as 2026-11-26T15:00:00Z',
+  },
+  { name: '--environment', value: 'ID', description: 'The Environment, if the backup has several' },
+  {
+    name: '--history',
+    value: 'ID',
+    description: 'The history; by default the newest one with a whole backup',
+  },
+  {
+    name: '--revoke-resurrected',
+    value: null,
+    description: 'End every session, invitation and key that works after the restore',
+  },
+  { name: '--json', value: null, description: 'Print one JSON document on standard output' },
+] as const satisfies readonly ModeOption[]
+type Option = (typeof TABLE)[number]['name']
+
+export const RESTORE_OPTIONS: readonly ModeOption[] = TABLE
 
 const SEQUENCE = /^(?:0|[1-9][0-9]{0,15})$/
 /** The time to the second, a fraction, and the offset. */
@@ -41,40 +84,25 @@ const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)
 
 /** Returns null for arguments that are not valid. */
 export function parseRestoreArguments(args: readonly string[]): RestoreArguments | null {
-  const values = new Map<Option, string[]>()
-  const flags = new Set<string>()
-  for (let i = 0; i < args.length; i++) {
-    const name = args[i]!
-    if ((FLAGS as readonly string[]).includes(name)) {
-      flags.add(name)
-      continue
-    }
-    const value = args[++i]
-    if (!(OPTIONS as readonly string[]).includes(name) || value === undefined) return null
-    const known = values.get(name as Option) ?? []
-    // A backup may have several recipients, of whom each has an identity.
-    if (known.length > 0 && name !== '--identity') return null
-    values.set(name as Option, [...known, value])
-  }
+  const values = parseOptions(args, RESTORE_OPTIONS)
+  if (values === null) return null
   const one = (name: Option) => values.get(name)?.[0] ?? null
-  const [from, root, identities = []] = [one('--from'), one('--root'), values.get('--identity')]
-  if (from === null || root === null || identities.length === 0) return null
   const [sequence, time] = [one('--to-sequence'), one('--to-time')]
   const atMicros = time === null ? null : parseTime(time)
   if (sequence !== null && (time !== null || !isSequence(sequence))) return null
   if (time !== null && atMicros === null) return null
   return {
-    from,
-    identities,
-    root,
+    from: one('--from')!,
+    identities: values.get('--identity')!,
+    root: one('--root')!,
     database: one('--database'),
     documents: one('--documents'),
     environmentId: one('--environment'),
     historyId: one('--history'),
     sequence: sequence === null ? null : Number(sequence),
     atMicros,
-    revokesCredentials: flags.has('--revoke-resurrected'),
-    json: flags.has('--json'),
+    revokesCredentials: values.has('--revoke-resurrected'),
+    json: values.has('--json'),
   }
 }
 

@@ -21,7 +21,7 @@ export const backupVerifyCommand = command({
     'identity database is restored too and removed afterwards; otherwise it is only read.',
     'A rejected backup ends with 6 and names the segment or the file.',
   ],
-  positionals: [argument('PATH', 'A directory, a tar file, or s3://bucket/prefix')],
+  positionals: [argument('BACKUP', 'A directory, a tar file, or s3://bucket/prefix')],
   options: {
     identity: repeatedOption('FILE', 'An identity of age that opens the backup'),
     restore: flag('Restore it into a temporary directory'),

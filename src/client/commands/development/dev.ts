@@ -7,13 +7,18 @@ import type { Json } from '../../../value/strict-json.ts'
 import {
   type CommandSpec,
   type Context,
+  choice,
   command,
   flag,
   option,
   repeatedOption,
 } from '../../contexts.ts'
 import type { DevelopmentEvent } from '../../development/events.ts'
-import type { CopyRequest } from '../../development/workspace-tools.ts'
+import {
+  type CopyRequest,
+  TEMPLATE_NAMES,
+  type TemplateName,
+} from '../../development/workspace-tools.ts'
 import { readIfPresent } from '../../files.ts'
 import { requireTools, workspaceDirectoryOf } from '../../packages.ts'
 import { openRoot, readDescriptor, readLink, resolvePath } from '../../roots/roots.ts'
@@ -46,7 +51,7 @@ export const devCommand: CommandSpec = command({
   options: {
     root: option('DIR', 'The root, which keeps the documents; it is created if needed'),
     workspace: option('DIR', 'The Workspace; by default the one that the root names'),
-    template: option('NAME', `What a new Workspace starts with: ${TEMPLATES}`),
+    template: choice('NAME', TEMPLATE_NAMES, `What a new Workspace starts with: ${TEMPLATES}`),
     attach: option('URL', 'Synchronize into the shared Environment of this application origin'),
     'key-env': KEY_OPTION,
     freeze: flag('With --attach: freeze each state too, so that calls reach it'),
@@ -124,7 +129,7 @@ interface AttachedOptions extends CopyOptions {
   readonly seed: string | undefined
   readonly reset: boolean
   readonly host: boolean
-  readonly template: string | undefined
+  readonly template: TemplateName | undefined
   readonly open: string | undefined
 }
 
@@ -227,7 +232,7 @@ async function prepare(
   {
     workspace,
     template,
-  }: { readonly workspace: string | undefined; readonly template: string | undefined },
+  }: { readonly workspace: string | undefined; readonly template: TemplateName | undefined },
 ) {
   const { environment } = context
   const given = workspace === undefined ? null : resolvePath(environment, workspace)
@@ -236,7 +241,7 @@ async function prepare(
     const directory = given ?? join(root, WORKSPACE_DIRECTORY)
     const name = given === null ? basename(root) : undefined
     const wanted = { root, workspace: directory, listen: undefined, name, template }
-    const { descriptor } = await createRoot(context, wanted, devCommand)
+    const { descriptor } = await createRoot(context, wanted)
     return { workspaceDirectory: directory, projectId: descriptor.projectId, created: true }
   }
   if (template !== undefined) {

@@ -8,6 +8,7 @@ import {
   type Context,
   command,
   option,
+  requiredChoice,
   requiredOption,
 } from '../../contexts.ts'
 import { explained } from '../../explanations.ts'
@@ -15,7 +16,7 @@ import { requestCommand } from '../../request-commands.ts'
 import type { RemoteOptions } from '../../roots/remotes.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
-import { requireId, usage } from '../../usage.ts'
+import { requireId } from '../../usage.ts'
 import { changeIntent, OPERATION_ID, operationText, REMOTE } from '../operations.ts'
 import { issueStorageKey, listStorageKeys, openBucket } from './requests.ts'
 
@@ -23,7 +24,6 @@ const BUCKET = argument('BUCKET', 'The name of the bucket')
 const KEY = requiredOption('stk_ID', 'The storage key')
 const OPERATION = { ...REMOTE, 'operation-id': OPERATION_ID } as const
 const SECRET_OUT = option('FILE', 'Write the secret to this new file instead of printing it')
-const ACCESSES: readonly string[] = ['read', 'write']
 
 const list = requestCommand({
   name: 'buckets keys list',
@@ -55,15 +55,13 @@ const issue: CommandSpec = command({
   options: {
     ...OPERATION,
     name: requiredOption('NAME', 'Display name'),
-    access: requiredOption('ACCESS', 'read or write; write includes reading'),
+    access: requiredChoice('ACCESS', ['read', 'write'], 'read or write; write includes reading'),
     'secret-out': SECRET_OUT,
   },
   examples: ['svc buckets keys issue uploads --name backup --access read'],
   async run(context, options, [bucket]) {
     const { name, access } = options
-    if (!ACCESSES.includes(access)) throw usage('--access is read or write.', issue)
-    const key = { name, access: access as 'read' | 'write' }
-    await receiveSecret(context, { ...options, bucket: bucket!, spec: issue }, key)
+    await receiveSecret(context, { ...options, bucket: bucket!, spec: issue }, { name, access })
   },
 })
 

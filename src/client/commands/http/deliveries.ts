@@ -1,7 +1,7 @@
 /** `svc http deliveries`, `delivery` and `replay`: what other services sent below a mount. */
 import { decodeBase64Url } from '../../../value/base64url.ts'
 import { ROUTE_NAME } from '../../../value/http/routes.ts'
-import { SCHEDULED_STATES, type ScheduledState } from '../../../value/scheduling/scheduled-work.ts'
+import { SCHEDULED_STATES } from '../../../value/scheduling/scheduled-work.ts'
 import { PAGE_MAX } from '../../../wire/fields.ts'
 import type { DeliveryContent, DeliveryRead } from '../../../wire/http/deliveries.ts'
 import {
@@ -9,7 +9,7 @@ import {
   readDelivery,
   replayDelivery,
 } from '../../../wire/operations/http-mounts.ts'
-import { argument, type CommandSpec, option } from '../../contexts.ts'
+import { argument, type CommandSpec, choice, option } from '../../contexts.ts'
 import { isPageLimit, nextPage, requestCommand } from '../../request-commands.ts'
 import { timeText } from '../../timestamps.ts'
 import { requireId, usage } from '../../usage.ts'
@@ -29,7 +29,11 @@ const list: CommandSpec = requestCommand({
   positionals: [MOUNT],
   options: {
     ...REMOTE,
-    state: option('STATE', `Only those in this state: ${SCHEDULED_STATES.join(', ')}`),
+    state: choice(
+      'STATE',
+      SCHEDULED_STATES,
+      `Only those in this state: ${SCHEDULED_STATES.join(', ')}`,
+    ),
     route: option('NAME', 'Only those of this hook of http.ts'),
     limit: option('COUNT', `Entries of the page, 1 to ${PAGE_MAX}; 100 by default`),
     after: option('sch_ID', 'The `next` of the page before'),
@@ -44,7 +48,7 @@ const list: CommandSpec = requestCommand({
     if (route !== undefined && !ROUTE_NAME.test(route)) {
       throw usage('--route is the name of a hook of http.ts, such as stripe.', list)
     }
-    const query = { state: stateOf(state), route, limit, after }
+    const query = { state, route, limit, after }
     return { mount: requireMountName(mount, 'MOUNT', list), query }
   },
   progress: 'reading the deliveries',
@@ -123,14 +127,6 @@ const replay: CommandSpec = requestCommand({
 })
 
 export const deliveryCommands: readonly CommandSpec[] = [list, read, replay]
-
-function stateOf(text: string | undefined): ScheduledState | undefined {
-  const found = SCHEDULED_STATES.find((state) => state === text)
-  if (text !== undefined && found === undefined) {
-    throw usage(`--state is one of ${SCHEDULED_STATES.join(', ')}.`, list)
-  }
-  return found
-}
 
 function factsOf(delivery: DeliveryRead): readonly string[] {
   const { method, path, bodyBytes, state, attempts, finishedAtMicros } = delivery

@@ -2,25 +2,25 @@
  * `svc sessions derive`: opens a session with a part of the operator's rights, for a job or another
  * program. Its token is printed once, written to a file, or stored for other runs of `svc`.
  */
-import {
-  CAPABILITIES,
-  type Capability,
-  DERIVED_SECONDS_MAX,
-  isCapability,
-  SESSION_PURPOSES,
-  type SessionPurpose,
-} from '../../../value/capabilities.ts'
+import { CAPABILITIES, DERIVED_SECONDS_MAX, SESSION_PURPOSES } from '../../../value/capabilities.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
 import type { Login } from '../../../wire/identity/auth.ts'
 import { deriveSession } from '../../../wire/operations/identity/sessions.ts'
-import { type CommandSpec, type Context, command, option, repeatedOption } from '../../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  choice,
+  command,
+  option,
+  repeatedChoice,
+} from '../../contexts.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { withSecretFile } from '../../secret-files.ts'
 import { ProfileStore } from '../../sessions/profiles.ts'
 import { OperatorSession, profileOf } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { parseSpan } from '../logs/times.ts'
-import { SCOPE_OPTIONS, scopeOf, scopeText } from './scopes.ts'
+import { SCOPE_KINDS, SCOPE_OPTIONS, scopeOf, scopeText } from './scopes.ts'
 
 const MICROS_PER_SECOND = 1_000_000n
 const LIFETIME_DEFAULT = '10m'
@@ -36,13 +36,21 @@ export const deriveCommand: CommandSpec = command({
     'with SERVICE_CONFIG_HOME set to the directory uses it.',
   ],
   options: {
-    capability: repeatedOption('CAPABILITY', 'Such as releases:publish; may be given repeatedly'),
-    purpose: option('PURPOSE', `${SESSION_PURPOSES.join(', ')}; by default job`),
+    capability: repeatedChoice(
+      'CAPABILITY',
+      CAPABILITIES,
+      'Such as releases:publish; may be given repeatedly',
+    ),
+    purpose: choice('PURPOSE', SESSION_PURPOSES, `${SESSION_PURPOSES.join(', ')}; by default job`),
     lifetime: option(
       'TIME',
       `Such as 90s or 1h, which is the most; ${LIFETIME_DEFAULT} by default`,
     ),
-    scope: option('SCOPE', 'installation, project or environment, which is the default'),
+    scope: choice(
+      'SCOPE',
+      SCOPE_KINDS,
+      'installation, project or environment, which is the default',
+    ),
     ...SCOPE_OPTIONS,
     'token-out': option('FILE', 'Write the token to this new file instead of printing it'),
     'config-home': option('DIR', 'Store the session in this directory instead of printing it'),
@@ -52,8 +60,8 @@ export const deriveCommand: CommandSpec = command({
     '  --lifetime 10m --config-home ./job-session',
   ],
   async run(context, options) {
-    const capabilities = capabilitiesOf(options.capability)
-    const purpose = purposeOf(options.purpose)
+    const { capability: capabilities, purpose = 'job' } = options
+    if (capabilities.length === 0) throw usage('--capability is required.', deriveCommand)
     const lifetimeSeconds = secondsOf(options.lifetime ?? LIFETIME_DEFAULT)
     const destination = destinationOf(context, options['token-out'], options['config-home'])
     const scope = await scopeOf(context, deriveCommand, {
@@ -134,20 +142,6 @@ function lines({ session, grants }: Login, scope: string, path: string | null): 
     `${session.sessionId} may ${names} at ${scope} until ${at}.`,
     `End it earlier with \`svc sessions revoke ${session.sessionId}\`.`,
   ]
-}
-
-function capabilitiesOf(given: readonly string[]): Capability[] {
-  if (given.length === 0) throw usage('--capability is required.', deriveCommand)
-  return given.map((text) => {
-    if (isCapability(text)) return text
-    throw usage(`--capability must be one of ${CAPABILITIES.join(', ')}.`, deriveCommand)
-  })
-}
-
-function purposeOf(text = 'job'): SessionPurpose {
-  const purpose = SESSION_PURPOSES.find((each) => each === text)
-  if (purpose !== undefined) return purpose
-  throw usage(`--purpose must be one of ${SESSION_PURPOSES.join(', ')}.`, deriveCommand)
 }
 
 function secondsOf(text: string): number {

@@ -1,23 +1,22 @@
 /** `svc grants`: gives an operator a role at a scope, or revokes its grant there. */
 import { Fault, isFault } from '../../../errors/fault.ts'
-import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
+import { ROLES, type Role } from '../../../value/capabilities.ts'
 import { type Scope, scopeEquals } from '../../../value/scope.ts'
 import type { GrantField } from '../../../wire/identity/access.ts'
 import { changeGrant } from '../../../wire/operations/identity/operators.ts'
-import { type CommandSpec, type Context, command, requiredOption } from '../../contexts.ts'
+import { type CommandSpec, type Context, command, requiredChoice } from '../../contexts.ts'
 import { OperatorSession } from '../../sessions/sessions.ts'
-import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { findOperator, grantText, OPERATOR } from './operators.ts'
-import { SCOPE_OPTIONS, scopeOf, scopeText } from './scopes.ts'
+import { SCOPE_KINDS, SCOPE_OPTIONS, type ScopeKind, scopeOf, scopeText } from './scopes.ts'
 
 const SCOPE = {
-  scope: requiredOption('SCOPE', 'installation, project or environment'),
+  scope: requiredChoice('SCOPE', SCOPE_KINDS, 'installation, project or environment'),
   ...SCOPE_OPTIONS,
 } as const
 
 interface ScopeGiven {
-  readonly scope: string
+  readonly scope: ScopeKind
   readonly 'project-id': string | undefined
   readonly 'environment-id': string | undefined
   readonly root: string | undefined
@@ -32,12 +31,10 @@ const change: CommandSpec = command({
     'of a managed source are changed at the source alone. The last owner is rejected.',
   ],
   positionals: [OPERATOR],
-  options: { role: requiredOption('ROLE', ROLES.join(', ')), ...SCOPE },
+  options: { role: requiredChoice('ROLE', ROLES, ROLES.join(', ')), ...SCOPE },
   examples: ['svc grants change ana --role observer --scope environment --root .'],
-  run(context, { role, ...given }, [named]) {
-    if (!isRole(role)) throw usage(`--role must be one of ${ROLES.join(', ')}.`, change)
-    return send(context, change, { named: named!, role, given })
-  },
+  run: (context, { role, ...given }, [named]) =>
+    send(context, change, { named: named!, role, given }),
 })
 
 const revoke: CommandSpec = command({

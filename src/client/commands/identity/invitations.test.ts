@@ -118,7 +118,7 @@ describe('svc invite', () => {
   })
 
   it.each([
-    [['--scope', 'world'], '--scope must be installation, project or environment.'],
+    [['--scope', 'world'], '--scope must be one of installation, project, environment.'],
     [['--scope', 'installation', '--project-id', newId.make('prj')], 'takes no identifier'],
     [['--scope', 'project', '--environment-id', newId.make('env')], 'takes no --environment-id'],
     [['--scope', 'environment', '--project-id', newId.make('prj')], 'together, or neither'],

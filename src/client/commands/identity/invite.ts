@@ -5,7 +5,7 @@
  * committed, its code is lost.
  */
 import { Fault, isFault } from '../../../errors/fault.ts'
-import { isRole, ROLES, type Role } from '../../../value/capabilities.ts'
+import { ROLES, type Role } from '../../../value/capabilities.ts'
 import type { OperationId } from '../../../value/ids.ts'
 import { isName } from '../../../value/names.ts'
 import { formatTimestamp } from '../../../value/plain.ts'
@@ -13,7 +13,14 @@ import type { Scope } from '../../../value/scope.ts'
 import type { InvitationIssued, InvitationOperation } from '../../../wire/identity/access.ts'
 import { readInvitationOperation } from '../../../wire/operations/identity/invitation-operations.ts'
 import { issueInvitation } from '../../../wire/operations/identity/invitations.ts'
-import { type CommandSpec, type Context, command, option, requiredOption } from '../../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  choice,
+  command,
+  option,
+  requiredChoice,
+} from '../../contexts.ts'
 import { type Explanation, explanation, explanationOf } from '../../explanations.ts'
 import { isLoopback } from '../../origins.ts'
 import { resolvePath } from '../../roots/roots.ts'
@@ -22,7 +29,7 @@ import { OperatorSession } from '../../sessions/sessions.ts'
 import { usage } from '../../usage.ts'
 import { printable } from '../../visible-text.ts'
 import { OPERATION_ID, operationIdOf } from '../operations.ts'
-import { SCOPE_OPTIONS, scopeOf, scopeText } from './scopes.ts'
+import { SCOPE_KINDS, SCOPE_OPTIONS, type ScopeKind, scopeOf, scopeText } from './scopes.ts'
 
 const ATTEMPTS_MAX = 3
 
@@ -39,8 +46,12 @@ export const inviteCommand: CommandSpec = command({
   ],
   options: {
     'operator-name': option('NAME', 'Name of the new operator; for a workload it may be left out'),
-    role: requiredOption('ROLE', ROLES.join(', ')),
-    scope: option('SCOPE', 'installation, project or environment, as for a workload by default'),
+    role: requiredChoice('ROLE', ROLES, ROLES.join(', ')),
+    scope: choice(
+      'SCOPE',
+      SCOPE_KINDS,
+      'installation, project or environment, as for a workload by default',
+    ),
     ...SCOPE_OPTIONS,
     'operation-id': OPERATION_ID,
     'code-out': option('FILE', 'Write the code to this new file instead of printing it'),
@@ -54,7 +65,7 @@ export const inviteCommand: CommandSpec = command({
   async run(context, options) {
     const workload = workloadOf(options.workload, options.subject, options['code-out'])
     const operatorName = nameOf(options['operator-name'], workload)
-    const role = roleOf(options.role)
+    const { role } = options
     const operationId = operationIdOf(context, inviteCommand, options['operation-id'])
     const codeOut = options['code-out']
     const file = codeOut === undefined ? null : resolvePath(context.environment, codeOut)
@@ -112,12 +123,7 @@ function nameOf(text: string | undefined, workload: Workload | null): string {
   throw usage('--operator-name needs 1 to 128 printable characters.', inviteCommand)
 }
 
-function roleOf(text: string): Role {
-  if (isRole(text)) return text
-  throw usage(`--role must be one of ${ROLES.join(', ')}.`, inviteCommand)
-}
-
-function scopeKindOf(kind: string | undefined, workload: Workload | null): string {
+function scopeKindOf(kind: ScopeKind | undefined, workload: Workload | null): ScopeKind {
   if (kind !== undefined) return kind
   if (workload !== null) return 'environment'
   throw usage('--scope is required.', inviteCommand)

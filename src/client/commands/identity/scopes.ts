@@ -9,6 +9,10 @@ export function scopeText({ kind, projectId, environmentId }: Scope): string {
   return environmentId ?? projectId ?? kind
 }
 
+/** The kinds of scopes, widest first. */
+export const SCOPE_KINDS = ['installation', 'project', 'environment'] as const
+export type ScopeKind = (typeof SCOPE_KINDS)[number]
+
 /** The options that name a scope, beside that of its kind. */
 export const SCOPE_OPTIONS = {
   'project-id': option('prj_ID', 'Project; by default the one of the linked root'),
@@ -17,7 +21,7 @@ export const SCOPE_OPTIONS = {
 } as const
 
 export interface ScopeOptions {
-  readonly kind: string
+  readonly kind: ScopeKind
   readonly projectId: string | undefined
   readonly environmentId: string | undefined
   readonly root: string | undefined
@@ -59,7 +63,5 @@ export async function scopeOf(
       const { descriptor } = await openRemote(context, { root })
       return environmentScope(descriptor.projectId, descriptor.environmentId)
     }
-    default:
-      throw usage('--scope must be installation, project or environment.', command)
   }
 }

@@ -13,6 +13,7 @@ import { listLogs, pruneLogs, readLogArchive } from '../../../wire/operations/lo
 import {
   type CommandSpec,
   type Context,
+  choice,
   command,
   flag,
   option,
@@ -39,9 +40,9 @@ const logs: CommandSpec = command({
     follow: flag('Show records as they are written, until the command is interrupted'),
     release: option('rel_ID', 'Only records of this Release'),
     request: option('req_ID', 'Only records of this request'),
-    stream: option('STREAM', `Only this stream: ${LOG_STREAMS.join(', ')}`),
+    stream: choice('STREAM', LOG_STREAMS, `Only this stream: ${LOG_STREAMS.join(', ')}`),
     function: option('NAME', 'Only records of this Function'),
-    level: option('LEVEL', `Only this level and higher ones: ${LOG_LEVELS.join(', ')}`),
+    level: choice('LEVEL', LOG_LEVELS, `Only this level and higher ones: ${LOG_LEVELS.join(', ')}`),
     since: option('TIME', 'Only records of this time and later'),
     after: option('CURSOR', 'Only records after this cursor'),
     limit: option('COUNT', `Records of the page, 1 to ${PAGE_MAX}; 100 by default`),
@@ -75,11 +76,7 @@ interface FilterOptions {
 function queryOf(context: Context, options: FilterOptions): LogFilters {
   const given = options as Readonly<Record<string, string | undefined>>
   const { release, request, stream, level, after, limit } = given
-  const problem =
-    wrongId('--release', 'rel', release) ??
-    wrongId('--request', 'req', request) ??
-    wrongChoice('--stream', LOG_STREAMS, stream) ??
-    wrongChoice('--level', LOG_LEVELS, level)
+  const problem = wrongId('--release', 'rel', release) ?? wrongId('--request', 'req', request)
   if (problem !== null) throw usage(problem, logs)
   if (limit !== undefined && !isPageLimit(limit)) {
     throw usage(`--limit is 1 to ${PAGE_MAX}.`, logs)
@@ -98,16 +95,6 @@ function sinceOf({ environment }: Context, text: string | undefined): string | u
 function wrongId(name: string, prefix: 'rel' | 'req', value: string | undefined): string | null {
   if (value === undefined || isId(prefix, value)) return null
   return `${name} needs a ${prefix}_ identifier.`
-}
-
-function wrongChoice(
-  name: string,
-  choices: readonly string[],
-  value: string | undefined,
-): string | null {
-  return value === undefined || choices.includes(value)
-    ? null
-    : `${name} is one of ${choices.join(', ')}.`
 }
 
 function patternOf(text: string | undefined): RegExp | null {

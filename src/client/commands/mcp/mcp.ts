@@ -1,6 +1,6 @@
 /** `svc mcp`: the door of an agent in an editor, and the permissions of agents. */
-import type { Capability } from '../../../value/capabilities.ts'
-import { type CommandSpec, command, repeatedOption } from '../../contexts.ts'
+import { type CommandSpec, command, repeatedChoice } from '../../contexts.ts'
+import { ALLOWABLE } from '../../mcp/capabilities.ts'
 import { usage } from '../../usage.ts'
 import { REMOTE } from '../operations.ts'
 import { permissionCommands } from './permissions.ts'
@@ -15,7 +15,11 @@ const mcpCommand: CommandSpec = command({
   ],
   options: {
     ...REMOTE,
-    allow: repeatedOption('CAPABILITY', 'Use this too, where a person permits it: data:read'),
+    allow: repeatedChoice(
+      'CAPABILITY',
+      ALLOWABLE,
+      'Use this too, where a person permits it: data:read',
+    ),
   },
   examples: ['svc mcp --root ./my-app', 'svc mcp --root ./my-app --allow data:read'],
   async run(context, { allow, ...at }) {
@@ -23,15 +27,10 @@ const mcpCommand: CommandSpec = command({
     if (stdin.isTTY || stdout.isTTY) {
       throw usage('Editors start `svc mcp`, with pipes. `svc docs agents` says how.', mcpCommand)
     }
-    const { ALLOWABLE, isAllowable } = await import('../../mcp/capabilities.ts')
-    if (!allow.every(isAllowable)) {
-      throw usage(`--allow needs one of: ${ALLOWABLE.join(', ')}.`, mcpCommand)
-    }
     const { AgentSession } = await import('../../mcp/agent-session.ts')
     const { serveAgent } = await import('../../mcp/server.ts')
     context.endsInOrder()
-    const asked = allow as readonly Capability[]
-    await serveAgent(context, new AgentSession(context, { at, asked }))
+    await serveAgent(context, new AgentSession(context, { at, asked: allow }))
   },
 })
 

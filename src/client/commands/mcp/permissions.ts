@@ -5,14 +5,9 @@
  */
 import type { Capability } from '../../../value/capabilities.ts'
 import type { Json } from '../../../value/strict-json.ts'
-import {
-  argument,
-  type CommandSpec,
-  type Context,
-  command,
-  option,
-  optionalArgument,
-} from '../../contexts.ts'
+import { listParts } from '../../command-line/arguments.ts'
+import { argument, type CommandSpec, type Context, command, option } from '../../contexts.ts'
+import { ALLOWABLE, isAllowable } from '../../mcp/capabilities.ts'
 import type { Permission, PermissionTarget } from '../../mcp/permissions.ts'
 import type { Output } from '../../output.ts'
 import { openRemote } from '../../roots/remotes.ts'
@@ -25,7 +20,11 @@ const UNIT_SECONDS = { m: 60, h: 3_600, d: 86_400 }
 /** Rejected calls that are listed by default, and at most. */
 const REJECTIONS = 50
 const REJECTIONS_MAX = 1_000
-const CAPABILITY = argument('CAPABILITY', 'Such as data:read; several are separated by commas')
+const CAPABILITY = {
+  ...argument('CAPABILITY', 'Such as data:read; several are separated by commas'),
+  values: ALLOWABLE,
+  list: true,
+} as const
 
 const allowCommand: CommandSpec = command({
   name: 'mcp allow',
@@ -42,7 +41,7 @@ const allowCommand: CommandSpec = command({
   examples: ['svc mcp allow data:read --root ./my-app', 'svc mcp allow data:write --for 30m'],
   async run(context, { for: duration, ...at }, [given]) {
     const { stdin, stderr } = context.environment
-    const capabilities = await capabilitiesOf(given!, allowCommand)
+    const capabilities = capabilitiesOf(given!)
     const { PERMISSION_SECONDS, PERMISSION_SECONDS_MAX, PermissionStore } = await import(
       '../../mcp/permissions.ts'
     )
@@ -68,11 +67,11 @@ const denyCommand: CommandSpec = command({
   name: 'mcp deny',
   summary: 'Take permissions back from agents, at once',
   details: ['Without a capability it takes back all permissions for the Environment.'],
-  positionals: [optionalArgument(CAPABILITY.name, CAPABILITY.description)],
+  positionals: [{ ...CAPABILITY, required: false }],
   options: REMOTE,
   examples: ['svc mcp deny', 'svc mcp deny data:write --root ./my-app'],
   async run(context, at, [given]) {
-    const capabilities = given === undefined ? null : await capabilitiesOf(given, denyCommand)
+    const capabilities = given === undefined ? null : capabilitiesOf(given)
     const { PermissionStore } = await import('../../mcp/permissions.ts')
     const store = new PermissionStore(context)
     const removed = await store.deny(await targetOf(context, at), capabilities)
@@ -130,11 +129,9 @@ export const permissionCommands: readonly CommandSpec[] = [
   rejectionsCommand,
 ]
 
-async function capabilitiesOf(text: string, spec: CommandSpec): Promise<readonly Capability[]> {
-  const { ALLOWABLE, isAllowable } = await import('../../mcp/capabilities.ts')
-  const capabilities = [...new Set(text.split(',').map((part) => part.trim()))]
-  if (capabilities.every(isAllowable)) return capabilities
-  throw usage(`CAPABILITY is one of: ${ALLOWABLE.join(', ')}.`, spec)
+/** Returns the capabilities of a list that the parser of the command line accepted. */
+function capabilitiesOf(text: string): readonly Capability[] {
+  return listParts(text).filter(isAllowable)
 }
 
 function secondsOf(text: string): number | null {
