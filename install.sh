@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs svc and svc-server, which are one executable under two names.
 #
-#   sh install.sh [--dry-run] [--service] [--uninstall] [--help]
+#   sh install.sh [--dry-run] [--service] [--no-completions] [--uninstall] [--help]
 #
 # Nothing runs unless the whole file has arrived: a shell reads a group of commands to its closing
 # brace, which is the last character, before it runs the first of them. The digests of the artefacts are part of this file, so what is downloaded must be
@@ -26,6 +26,7 @@ Installs svc and svc-server.
 Options:
   --dry-run     say what would be done, change nothing
   --service     also set up a systemd service (Linux, as root); it is not started
+  --no-completions  install neither shell completions nor manual pages
   --uninstall   remove what this script installed; never data, settings or secrets
   --help        this text
 
@@ -42,11 +43,13 @@ TEXT
 main() {
   dry_run=0
   service=0
+  completions=1
   uninstall=0
   for argument in "$@"; do
     case "$argument" in
       --dry-run) dry_run=1 ;;
       --service) service=1 ;;
+      --no-completions) completions=0 ;;
       --uninstall) uninstall=1 ;;
       --help | -h) usage; exit 0 ;;
       *) usage >&2; exit 2 ;;
@@ -78,6 +81,7 @@ main() {
       install_artefact
     fi
   fi
+  install_shared
   if [ "$service" = 1 ]; then set_up_service; fi
   if [ "$dry_run" = 0 ]; then advise; fi
 }
@@ -105,7 +109,13 @@ locations() {
     share=${XDG_DATA_HOME:-${HOME:-$directory}/.local/share}/svc
   fi
   # With a directory of the caller's own, everything stays inside it.
-  if [ -n "${SVC_INSTALL_DIR:-}" ]; then share=$directory/.svc-install; fi
+  shared=${share%/svc}
+  if [ -n "${SVC_INSTALL_DIR:-}" ]; then
+    share=$directory/.svc-install
+    shared=
+  fi
+  # A service is of the whole machine.
+  if [ "$service" = 1 ]; then shared=${DESTDIR:-}/usr/local/share; fi
   receipt=$share/receipt
 }
 
@@ -264,6 +274,46 @@ install_artefact() {
   say "Installed $directory/svc and $directory/svc-server."
 }
 
+# Puts manual pages and completions where shells look for them. A file that someone else put there
+# stays, and so does a directory of another user: the rest of the installation does not depend on it.
+install_shared() {
+  if [ "$completions" = 0 ] || [ -z "$shared" ]; then return 0; fi
+  if [ "$dry_run" = 1 ]; then
+    say "Would put manual pages and shell completions below $shared."
+    return 0
+  fi
+  [ -d "$share/files/share" ] || return 0
+  remove_shared
+  mkdir -p "$shared" 2>/dev/null || true
+  if [ ! -O "$shared" ] || [ ! -w "$shared" ]; then
+    say "$shared belongs to another user: manual pages and completions stay in $share/files/share."
+    return 0
+  fi
+  for source in "$share"/files/share/*/*/*; do
+    target_file=$shared/${source#"$share/files/share/"}
+    if [ -e "$target_file" ] || [ -L "$target_file" ]; then
+      say "Left $target_file as it is: this script did not put it there."
+    elif mkdir -p "${target_file%/*}" 2>/dev/null && [ -O "${target_file%/*}" ] &&
+      cp "$source" "$target_file" 2>/dev/null; then
+      say "$(sha256 "$target_file") $target_file" >>"$share/shared"
+    else
+      say "Could not write $target_file."
+    fi
+  done
+  say "Put manual pages and shell completions below $shared."
+}
+
+# Removes what install_shared put somewhere and nobody changed since.
+remove_shared() {
+  [ -f "$share/shared" ] || return 0
+  while read -r sum path; do
+    if [ -f "$path" ] && [ ! -L "$path" ] && [ "$(sha256 "$path")" = "$sum" ]; then
+      if [ "$dry_run" = 1 ]; then say "Would remove $path."; else rm -f "$path"; fi
+    fi
+  done <"$share/shared"
+  if [ "$dry_run" = 0 ]; then rm -f "$share/shared"; fi
+}
+
 # cannot_run <file with what the executable printed to standard error>
 cannot_run() {
   # Systems with musl, such as Alpine, have no C++ library unless a package brings it.
@@ -276,6 +326,7 @@ cannot_run() {
 
 remove() {
   if [ ! -f "$receipt" ]; then die "Nothing of this installer is in $directory."; fi
+  remove_shared
   for path in "$directory/svc" "$directory/svc-server" "$share"; do
     if [ "$dry_run" = 1 ]; then say "Would remove $path."; else rm -rf "$path"; fi
   done
@@ -328,6 +379,9 @@ advise() {
     *":$directory:"*) ;;
     *) say "Add it to your PATH: export PATH=\"$directory:\$PATH\"" ;;
   esac
+  if [ -f "$share/shared" ] && [ "$(id -u)" != 0 ]; then
+    say "For zsh add this before compinit: fpath=($shared/zsh/site-functions \$fpath)"
+  fi
 }
 
 main "$@"

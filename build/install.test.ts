@@ -12,6 +12,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,6 +25,15 @@ const ROOT = join(import.meta.dirname, '..')
 const VERSION = '9.9.9'
 const TARGET = 'linux-x64'
 const ARTEFACT = `svc-${VERSION}-${TARGET}.tar.gz`
+
+/** Files of the archive below `share`. */
+const SHARED = [
+  'bash-completion/completions/svc',
+  'fish/vendor_completions.d/svc.fish',
+  'man/man1/svc.1',
+  'man/man8/svc-server.8',
+  'zsh/site-functions/_svc',
+]
 
 let work: string
 beforeEach(() => {
@@ -49,6 +59,7 @@ function release({ says = VERSION, script, signed = false }: ReleaseOptions = {}
   const archive = tarGzip([
     file('svc-server', program, true),
     file('LICENSE', 'licence'),
+    ...SHARED.map((path) => file(`share/${path}`, `text of ${path}\n`)),
     file('dist-config/environment.template', 'SERVICE_STATE_DIRECTORY=/x\n'),
     file(
       'dist-config/svc-server.service',
@@ -302,6 +313,8 @@ const COMMANDS = [
   'fetch',
   'sha256',
   'remove',
+  'install_shared',
+  'remove_shared',
   'cat',
   'chmod',
   'chown',
@@ -378,6 +391,70 @@ test('an installation can be removed', () => {
   writeFileSync(join(work, 'bin/other'), '')
   expect(install(['--uninstall']).status).toBe(0)
   expect(readdirSync(join(work, 'bin'))).toEqual(['other'])
+})
+
+/** An installation as an ordinary user has it, whose id is the one of this test. */
+function asUser(): Record<string, string> {
+  mkdirSync(join(work, 'fake'))
+  writeFileSync(join(work, 'fake/id'), '#!/bin/sh\necho 1000\n', { mode: 0o755 })
+  return {
+    PATH: `${join(work, 'fake')}:/usr/bin:/bin:/usr/sbin:/sbin`,
+    SVC_INSTALL_DIR: '',
+    XDG_DATA_HOME: join(work, 'data home'),
+  }
+}
+
+function sharedFiles(root: string): string[] {
+  if (!existsSync(root)) return []
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => !name.startsWith('svc/') && statSync(join(root, name)).isFile())
+}
+
+test('manual pages and completions go to the directories of the user, and are removed', () => {
+  release()
+  const user = asUser()
+  const data = user.XDG_DATA_HOME!
+  expect(install([], user)).toMatchObject({ status: 0, stderr: '' })
+  expect(sharedFiles(data).sort()).toEqual(SHARED)
+  const page = join(data, 'man/man1/svc.1')
+  expect(readFileSync(page, 'utf8')).toBe('text of man/man1/svc.1\n')
+  expect(statSync(page).mode & 0o777).toBe(0o644)
+  expect(install([], user).status).toBe(0)
+  expect(sharedFiles(data).sort()).toEqual(SHARED)
+  expect(install(['--uninstall', '--dry-run'], user).stdout).toContain(`Would remove ${page}.`)
+  expect(sharedFiles(data).sort()).toEqual(SHARED)
+  expect(install(['--uninstall'], user).status).toBe(0)
+  expect(sharedFiles(data)).toEqual([])
+})
+
+test('a file that the installer did not put there is neither replaced nor removed', () => {
+  release()
+  const user = asUser()
+  const completions = join(user.XDG_DATA_HOME!, 'bash-completion/completions')
+  mkdirSync(completions, { recursive: true })
+  writeFileSync(join(completions, 'svc'), 'my own')
+  symlinkSync(join(work, 'elsewhere'), join(completions, 'svc-server'))
+  expect(install([], user).stdout).toContain(`Left ${join(completions, 'svc')} as it is`)
+  const page = join(user.XDG_DATA_HOME!, 'man/man8/svc-server.8')
+  writeFileSync(page, 'changed')
+  expect(install(['--uninstall'], user).status).toBe(0)
+  expect(readFileSync(join(completions, 'svc'), 'utf8')).toBe('my own')
+  expect(readFileSync(page, 'utf8')).toBe('changed')
+  expect(existsSync(join(work, 'elsewhere'))).toBe(false)
+})
+
+test('manual pages and completions can be left out', () => {
+  release()
+  const user = asUser()
+  expect(install(['--no-completions'], user).status).toBe(0)
+  expect(sharedFiles(user.XDG_DATA_HOME!)).toEqual([])
+})
+
+test('a service has manual pages and completions in the directories of the system', () => {
+  release()
+  const root = join(work, 'root')
+  expect(install(['--service'], { DESTDIR: root }).stderr).toBe('')
+  expect(sharedFiles(join(root, 'usr/local/share')).sort()).toEqual(SHARED)
 })
 
 test('a user who cannot have the service installs nothing', () => {

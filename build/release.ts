@@ -22,6 +22,7 @@ import { compileTarget } from './compile.ts'
 import { baseLayer, programLayer } from './image/files.ts'
 import { createImage, type Image, imageArchive, indexArchive } from './image/image.ts'
 import { LIBRARY_PACKAGES } from './image/libc.ts'
+import { sharedFiles } from './man/shared-files.ts'
 import { TARGETS, type Target } from './targets.ts'
 
 const OUT = join(ROOT, 'dist/release')
@@ -47,6 +48,7 @@ export function createArchive(target: Target): Buffer {
     entry('THIRD-PARTY-LICENSES', 'dist/THIRD-PARTY-LICENSES'),
     entry('CHANGELOG.md', 'CHANGELOG.md'),
     ...configs,
+    ...sharedFiles(),
   ])
 }
 
