@@ -23,6 +23,7 @@ export function cliDocument(): string {
     HEAD,
     table(['Command', 'What it does'], summaries),
     `## Exit codes\n\n${table(['Code', 'Meaning'], exits)}`,
+    COMPLETION,
     `## svc-server\n\n${SERVER}\n${table(['Mode', 'What it does'], modes)}`,
     ...COMMANDS.map(commandSection),
   ].join('\n')
@@ -32,6 +33,29 @@ const HEAD = `# Commands and options of svc and svc-server
 
 Every command of \`svc\` takes \`--json\`, which prints one JSON document on standard output and
 nothing else there, and \`--help\`. An option is written \`--name VALUE\` or \`--name=VALUE\`.
+`
+
+const COMPLETION = `## Completion and manual pages
+
+\`install.sh\` puts completions for bash, zsh and fish and the manual pages below
+\`~/.local/share\`, or below \`/usr/local/share\` for root and for a service; \`--no-completions\`
+leaves them out. With \`SVC_INSTALL_DIR\` everything stays there: they are in
+\`.svc-install/files/share\`. A file that the installer did not write is never replaced.
+
+Completions have the commands, options, closed sets of values and paths of one version as text.
+They send no request and do not start the program. Without the installer:
+
+\`\`\`sh
+svc completion bash > ~/.local/share/bash-completion/completions/svc
+svc completion zsh > ~/.zfunc/_svc
+svc completion fish > ~/.config/fish/completions/svc.fish
+\`\`\`
+
+bash reads that directory if the package bash-completion is installed; without it, put
+\`source <(svc completion bash)\` into \`~/.bashrc\`, which bash from 4.0 can read. In zsh the
+directory is one of \`fpath\`, set before \`compinit\`. \`svc-server completion\` prints the scripts
+of the server. The pages are \`svc(1)\`, \`svc-server(8)\` and one for the first word of each
+command, such as \`man svc-buckets\`.
 `
 
 const SERVER = `The settings of all modes are variables of the environment: see

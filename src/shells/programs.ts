@@ -1,4 +1,4 @@
-/** The words of a program that a shell completes, and the tables that its script looks them up in. */
+/** The words of a program that a shell completes, and the tables of its script. */
 
 /** The values that an option or a positional argument takes. */
 export type CompletedValue =
@@ -6,7 +6,7 @@ export type CompletedValue =
   | { readonly kind: 'words' | 'list'; readonly words: readonly string[] }
 
 export interface CompletedOption {
-  /** With its dashes. */
+  /** The name with its dashes. */
   readonly name: string
   readonly summary: string
   /** Null for an option without a value. */

@@ -83,7 +83,7 @@ const CASES: readonly (readonly [line: string, candidates: readonly string[]])[]
 
 interface Completer {
   readonly installed: boolean
-  complete(script: string, line: string, cwd: string): readonly string[]
+  complete(script: string, lines: readonly string[], cwd: string): readonly (readonly string[])[]
 }
 
 function run(command: string, args: readonly string[], cwd: string, environment = {}): string {
@@ -117,52 +117,65 @@ _tool_x
 printf '%s\\n' "\${COMPREPLY[@]}"
 `
 
-/** Completes in a terminal, and prints what the completion system adds. */
+/** Completes the lines in one terminal, and prints what the completion system adds for each. */
 const ZSH_DRIVER = `
 zmodload zsh/zpty
 zpty shell zsh -f -i
 line() { zpty -w shell "$1" }
 line "PROMPT= RPROMPT= fpath=($PWD/../functions \\$fpath)"
 line "autoload -Uz compinit && compinit -u -D"
-line 'compadd() { local -a added; if [[ " $* " == *" -O "* || " $* " == *" -A "* || " $* " == *" -D "* ]]; then builtin compadd "$@"; return; fi; builtin compadd -O added "$@"; print -rl -- $added >>../out; builtin compadd "$@" }'
-line 'finish() { print -r -- done >>../end; zle kill-whole-line }; zle -N finish; bindkey "^I" complete-word "^X" finish'
-zpty -w -n shell "$1"$'\\t\\C-x'
-zpty -w shell ''
-integer tries=0
-while [[ ! -e ../end ]] && (( tries++ < 4000 )); do sleep 0.05; done
+line 'compadd() { local -a added; if [[ " $* " == *" -"[OAD]" "* ]]; then builtin compadd "$@"; return; fi; builtin compadd -O added "$@"; print -rl -- $added >>../out; builtin compadd "$@" }'
+line 'finish() { print -r -- @end >>../out; zle kill-buffer }; zle -N finish; bindkey "^I" complete-word "^X" finish; setopt no_list_beep no_beep; LISTMAX=9999'
+touch ../out
+integer tries=0 ended=0
+for typed in "$@"; do
+  (( ended += 1 ))
+  zpty -w -n shell "$typed"$'\\t\\C-x'
+  while (( $(grep -c -x @end ../out 2>/dev/null) < ended )); do
+    (( tries++ < 20000 )) || exit 1
+    sleep 0.01
+  done
+done
 zpty -d shell
-[[ -e ../end ]] || exit 1
-[[ -e ../out ]] && cat ../out
-exit 0
+cat ../out
 `
 
 const COMPLETERS: Readonly<Record<Shell, Completer>> = {
   bash: {
     installed: existsSync('/bin/bash'),
-    complete(script, line, cwd) {
+    complete(script, lines, cwd) {
       writeFileSync(join(cwd, 'script'), script)
-      const args = ['-c', BASH_DRIVER, 'bash', ...bashWords(line)]
-      return linesOf(run('/bin/bash', args, join(cwd, 'files')))
+      return lines.map((line) => {
+        const args = ['-c', BASH_DRIVER, 'bash', ...bashWords(line)]
+        return linesOf(run('/bin/bash', args, join(cwd, 'files')))
+      })
     },
   },
   zsh: {
     installed: existsSync('/usr/bin/zsh'),
-    complete(script, line, cwd) {
+    complete(script, lines, cwd) {
       mkdirSync(join(cwd, 'functions'))
       writeFileSync(join(cwd, 'functions/_tool-x'), script)
-      const args = ['-f', '-c', ZSH_DRIVER, 'zsh', line]
-      return linesOf(run('/usr/bin/zsh', args, join(cwd, 'files')))
+      const args = ['-f', '-c', ZSH_DRIVER, 'zsh', ...lines]
+      const text = run('/usr/bin/zsh', args, join(cwd, 'files'))
+      return text.split('@end\n').slice(0, lines.length).map(linesOf)
     },
   },
   fish: {
     installed: existsSync('/usr/bin/fish'),
-    complete(script, line, cwd) {
+    complete(script, lines, cwd) {
       writeFileSync(join(cwd, 'script'), script)
-      const command = 'source ../script; complete -C "$argv[1]"'
-      const text = run('/usr/bin/fish', ['--no-config', '-c', command, line], join(cwd, 'files'))
-      return linesOf(text.replaceAll(/\t.*/g, ''))
+      const command = 'source ../script; for line in $argv; complete -C "$line"; echo @end; end'
+      const args = ['--no-config', '-c', command, ...lines]
+      const text = run('/usr/bin/fish', args, join(cwd, 'files')).replaceAll(/\t.*/g, '')
+      return text.split('@end\n').slice(0, lines.length).map(linesOf)
     },
   },
+}
+
+/** Names without the quotes of the shell, each once. */
+function sortedNames(names: readonly string[]): string[] {
+  return [...new Set(names.map((name) => name.replaceAll('\\', '')))].sort()
 }
 
 function directory(): string {
@@ -177,13 +190,14 @@ describe.each(SHELLS)('%s', (shell) => {
   const { installed, complete } = COMPLETERS[shell]
 
   // Skipped where the shell is not installed; `.ci/run` installs it.
-  test.runIf(installed).each(CASES)(
-    'completes %j',
-    (line, candidates) => {
-      const found = complete(completionScript(shell, PROGRAM), line, directory())
-      expect([...new Set(found.map((name) => name.replaceAll('\\', '')))].sort()).toEqual(
-        [...candidates].sort(),
-      )
+  test.runIf(installed)(
+    'completes each line with what the tables have and with nothing else',
+    () => {
+      const script = completionScript(shell, PROGRAM)
+      const lines = CASES.map(([line]) => line)
+      const found = complete(script, lines, directory()).map((names) => sortedNames(names))
+      const wanted = CASES.map(([line, names]) => [line, sortedNames(names)])
+      expect(lines.map((line, i) => [line, found[i]])).toEqual(wanted)
     },
     HANG_MILLIS,
   )
@@ -192,7 +206,8 @@ describe.each(SHELLS)('%s', (shell) => {
     'completes the value after an equals sign and after a comma',
     () => {
       const script = completionScript(shell, PROGRAM)
-      const found = (line: string) => [...new Set(complete(script, line, directory()))].join(' ')
+      const found = (line: string) =>
+        sortedNames(complete(script, [line], directory())[0]!).join(' ')
       expect(found('tool-x keys issue --kind=pub')).toMatch(/^(?:--kind=)?public$/)
       expect(found('tool-x keys issue --kind=data:r')).toMatch(/^(?:--kind=)?(?:data:)?read$/)
       expect(found('tool-x keys issue one data:w')).toMatch(/^(?:data:)?write$/)
@@ -206,7 +221,7 @@ describe.each(SHELLS)('%s', (shell) => {
     'runs nothing of a summary or a value that has the syntax of a shell',
     () => {
       const cwd = directory()
-      const found = complete(completionScript(shell, PROGRAM), 'tool-x strange ', cwd)
+      const [found = []] = complete(completionScript(shell, PROGRAM), ['tool-x strange '], cwd)
       expect(found.join('\n')).toContain('plain')
       expect(found.join('\n').replaceAll('\\', '')).toContain('$(touch ran)')
       expect([existsSync(join(cwd, 'ran')), existsSync(join(cwd, 'files/ran'))]).toEqual([

@@ -1,4 +1,4 @@
-/** The completion script for zsh: a file of `fpath`, or text that a shell reads after `compinit`. */
+/** The completion script for zsh: a file of `fpath`, or text that is read after `compinit`. */
 import { caseFunction, quotedAll, valueFunction } from './posix.ts'
 import { branches, type CompletedProgram, type Described, lookupsOf } from './programs.ts'
 

@@ -1,7 +1,7 @@
 /** Options of the modes of `svc-server`, as data: the parser, the help and shells read them. */
 
 export interface ModeOption {
-  /** With its dashes. */
+  /** The name with its dashes. */
   readonly name: string
   /** Name of the value in the help; null for an option without a value. */
   readonly value: string | null

@@ -8,8 +8,8 @@ export function completionCommand(commands: () => readonly CommandSpec[]): Comma
     name: 'completion',
     summary: 'Print a script that completes commands in a shell',
     details: [
-      'The script has the commands, options and values of this version as text: completing sends no',
-      'request and does not start svc. install.sh installs it; `svc docs cli` says where it belongs.',
+      'The script has the commands, options and values of this version as text: it sends no',
+      'request and does not start svc. install.sh installs it; `svc docs cli` says where to.',
       '`svc-server completion` prints the one of the server.',
     ],
     positionals: [{ ...argument('SHELL', SHELLS.join(', ')), values: SHELLS }],
