@@ -124,8 +124,11 @@ zpty shell zsh -f -i
 line() { zpty -w shell "$1" }
 line "PROMPT= RPROMPT= fpath=($PWD/../functions \\$fpath)"
 line "autoload -Uz compinit && compinit -u -D"
-line 'compadd() { local -a added; if [[ " $* " == *" -"[OAD]" "* ]]; then builtin compadd "$@"; return; fi; builtin compadd -O added "$@"; print -rl -- $added >>../out; builtin compadd "$@" }'
-line 'finish() { print -r -- @end >>../out; zle kill-buffer }; zle -N finish; bindkey "^I" complete-word "^X" finish; setopt no_list_beep no_beep; LISTMAX=9999'
+line 'compadd() { local -a added; if [[ " $* " == *" -"[OAD]" "* ]]; then
+  builtin compadd "$@"; return; fi; builtin compadd -O added "$@"
+  print -rl -- $added >>../out; builtin compadd "$@" }'
+line 'finish() { print -r -- @end >>../out; zle kill-buffer }; zle -N finish'
+line 'bindkey "^I" complete-word "^X" finish; LISTMAX=9999'
 touch ../out
 integer tries=0 ended=0
 for typed in "$@"; do

@@ -69,8 +69,8 @@ interface Wanted {
 }
 
 /**
- * Creates a root, and a Workspace if the directory has none. Throws CLIENT_USAGE, CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed
- * attempt.
+ * Creates a root, and a Workspace if the directory has none. Throws CLIENT_USAGE,
+ * CLIENT_ROOT_EXISTS, CLIENT_FILE_FAILED; nothing is left of a failed attempt.
  */
 export async function createRoot(context: Context, wanted: Wanted): Promise<Made> {
   const { root, workspace } = wanted
