@@ -130,6 +130,7 @@ const REMOTE = ['--remote', '--root', 'root']
 /** One command line for each command that needs no builder. */
 const LINES: readonly (readonly string[])[] = [
   ['version'],
+  ['completion', 'bash'],
   ['docs'],
   ['auth', 'status'],
   ['whoami'],

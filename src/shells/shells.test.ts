@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { completionScript, SHELLS, type Shell } from './completion.ts'
 import type { CompletedOption, CompletedProgram } from './programs.ts'
 
-const HANG_MILLIS = 240_000
+const HANG_MILLIS = 600_000
 /** Text that each shell would expand, or end a quotation with. */
 const HOSTILE = `$(touch ran) \`touch ran\` "$HOME" 'x' \\ ; touch ran # [a]:b`
 
@@ -117,7 +117,7 @@ _tool_x
 printf '%s\\n' "\${COMPREPLY[@]}"
 `
 
-/** Completes the lines in one terminal, and prints what the completion system adds for each. */
+/** Completes a line in a terminal, and prints what the completion system adds for each. */
 const ZSH_DRIVER = `
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -159,9 +159,11 @@ const COMPLETERS: Readonly<Record<Shell, Completer>> = {
     complete(script, lines, cwd) {
       mkdirSync(join(cwd, 'functions'))
       writeFileSync(join(cwd, 'functions/_tool-x'), script)
-      const args = ['-f', '-c', ZSH_DRIVER, 'zsh', ...lines]
-      const text = run('/usr/bin/zsh', args, join(cwd, 'files'))
-      return text.split('@end\n').slice(0, lines.length).map(linesOf)
+      return lines.map((line) => {
+        rmSync(join(cwd, 'out'), { force: true })
+        const args = ['-f', '-c', ZSH_DRIVER, 'zsh', line]
+        return linesOf(run('/usr/bin/zsh', args, join(cwd, 'files')).replace('@end\n', ''))
+      })
     },
   },
   fish: {
