@@ -21,7 +21,7 @@ import { VERSION } from '../src/value/version.ts'
 import { ROOT } from './bundle.ts'
 import { sourceCommit } from './commit.ts'
 import { prepareRelease } from './prepare-release.ts'
-import { IMAGES, snapshotReasons, UNRELEASED } from './release.ts'
+import { snapshotReasons, UNRELEASED } from './release.ts'
 import { TARGETS } from './targets.ts'
 
 const HERE = `${process.platform}-${process.arch}`
@@ -69,8 +69,7 @@ test.runIf(builds)(
     expect(run('git', ['-C', clone, 'diff', '--stat', 'HEAD'])).toBe('')
     const archive = `svc-${VERSION}-${HERE}.tar.gz`
     const client = `svc-${VERSION}.mjs`
-    const images = HERE in IMAGES ? [`svc-${VERSION}-image-${HERE}.tar`] : []
-    const files = ['SHA256SUMS', 'install.sh', archive, client, `svc-npm-${VERSION}.tgz`, ...images]
+    const files = ['SHA256SUMS', 'install.sh', archive, client, `svc-npm-${VERSION}.tgz`]
     expect(readdirSync(out).sort()).toEqual(files.sort())
     for (const line of readFileSync(join(out, 'SHA256SUMS'), 'utf8').trim().split('\n')) {
       const [digest, name] = line.split('  ')

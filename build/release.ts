@@ -1,8 +1,8 @@
 /**
  * Builds a release in dist/release, or in the directory after `--out`: one archive per target, the
- * images of the targets that have one, the packed client, SHA256SUMS, and an install.sh that
- * contains the digests. Targets may be named as arguments. It changes no tracked file;
- * build/prepare-release.ts makes a commit a release.
+ * packed client, SHA256SUMS, and an install.sh that contains the digests. `--images` adds the
+ * images of the targets that have one, which needs `apt-get` and `dpkg-deb`. Targets may be named as
+ * arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
  *
  * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
  * in PEM; without it the release is unsigned.
@@ -143,7 +143,10 @@ function sign(sums: string, out: string): string {
   return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString().trim()
 }
 
-async function release(targets: readonly Target[], out: string): Promise<void> {
+async function release(
+  targets: readonly Target[],
+  { out, images: withImages }: { readonly out: string; readonly images: boolean },
+): Promise<void> {
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   mkdirSync(dirname(BUNDLE), { recursive: true })
@@ -162,7 +165,7 @@ async function release(targets: readonly Target[], out: string): Promise<void> {
     compileTarget(target)
     const digest = put(`svc-${VERSION}-${target.name}.tar.gz`, createArchive(target))
     digests.push(`${target.name} ${digest}`)
-    const image = targetImage(target)
+    const image = withImages ? targetImage(target) : null
     if (image === null) continue
     images.push(image)
     put(`svc-${VERSION}-image-${target.name}.tar`, imageArchive(image, sourceRelease()))
@@ -183,7 +186,7 @@ async function release(targets: readonly Target[], out: string): Promise<void> {
 
 if (import.meta.main) {
   const { values, positionals } = parseArgs({
-    options: { out: { type: 'string', default: OUT } },
+    options: { out: { type: 'string', default: OUT }, images: { type: 'boolean', default: false } },
     allowPositionals: true,
   })
   const names: readonly string[] = TARGETS.map((each) => each.name)
@@ -193,7 +196,8 @@ if (import.meta.main) {
     process.stdout.write(`This is a snapshot, not a release: ${reason}.\n`)
   }
   const isWanted = ({ name }: Target) => positionals.length === 0 || positionals.includes(name)
-  await release(TARGETS.filter(isWanted), resolve(values.out))
+  const { images } = values
+  await release(TARGETS.filter(isWanted), { out: resolve(values.out), images })
   for (const name of readdirSync(values.out).sort()) {
     process.stdout.write(`${relative(process.cwd(), join(values.out, name))}\n`)
   }
