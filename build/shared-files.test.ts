@@ -93,7 +93,7 @@ test.each(SHELLS)('%s parses the scripts of both programs', (shell, path, [optio
 test('bash completes the values that the parser accepts', () => {
   const script = join(write(), 'share/bash-completion/completions/svc')
   const complete = (...words: string[]): string => {
-    const call = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _svc; echo "${COMPREPLY[*]}"'
+    const call = `COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _svc; echo "\${COMPREPLY[*]}"`
     const text = `. ${script}; ${call}`
     return run('/bin/bash', ['-c', text, 'bash', ...words]).stdout.trim()
   }

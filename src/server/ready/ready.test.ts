@@ -55,7 +55,7 @@ describe('svc-server ready', () => {
     expect(exit).toBe(0)
   })
 
-  test('a listener that ends TLS is asked over TLS, with any names in its certificate', async () => {
+  test('a listener that ends TLS is asked over TLS, with any certificate', async () => {
     const { exit, err } = await ready({
       ...ROOT,
       SERVICE_TLS_CERTIFICATE_FILE: file('ready.pem', certificate),

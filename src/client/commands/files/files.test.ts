@@ -152,7 +152,10 @@ describe('svc buckets', () => {
     [['buckets', 'crate'], 'Did you mean buckets create?'],
     [['buckets', 'create', 'x', '--quota', '1.5GiB'], '--quota needs a size'],
     [['buckets', 'update', 'x'], 'Give --quota or --object-max'],
-    [['buckets', 'keys', 'issue', 'x', '--name', 'a', '--access', 'all'], '--access is read'],
+    [
+      ['buckets', 'keys', 'issue', 'x', '--name', 'a', '--access', 'all'],
+      '--access must be one of read',
+    ],
     [['buckets', 'keys', 'revoke', 'x', '--key', 'crd_1'], '--key needs an stk_'],
     [['files', 'list', '--limit', '1001'], '--limit is 1 to 1000'],
     [['files', 'get', '..'], 'have no URL'],
