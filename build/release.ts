@@ -1,8 +1,8 @@
 /**
  * Builds a release in dist/release, or in the directory after `--out`: one archive per target, the
  * packed client, SHA256SUMS, and an install.sh that contains the digests. `--images` adds the
- * images of the targets that have one, which needs `apt-get` and `dpkg-deb`. Targets may be named as
- * arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
+ * images of the targets that have one, which needs `apt-get` and `dpkg-deb`. Targets may be named
+ * as arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
  *
  * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
  * in PEM; without it the release is unsigned.

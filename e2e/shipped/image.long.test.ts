@@ -1,8 +1,8 @@
 /**
  * Goal: the image of svc-server is read and run by the programs of others. Method: the image is
  * made from the executable under test; skopeo reads and converts it; podman runs it with a root
- * file system that can only be read, without capabilities, as the user of the image, and operators and
- * callers reach it over TLS.
+ * file system that can only be read, without capabilities, as the user of the image, and operators
+ * and callers reach it over TLS.
  */
 import { spawnSync } from 'node:child_process'
 import {
