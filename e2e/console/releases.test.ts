@@ -135,6 +135,11 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('This Channel exists.')
     await page.fill('[name="new channel"]', 'staging')
     await choose('new channel release', app.releaseId)
+    // A change of another operator, which the page loads, leaves the form as it is.
+    const root = argv`--remote --root ${app.installation.productRoot}`
+    await app.svc(argv`promote ${root} --channel beta --release ${second} --expected empty`)
+    await page.click('Reload')
+    await page.sees('To beta')
     await page.click('Create …')
     await page.sees(`svc promote --channel staging --release ${app.releaseId} --expected empty`)
     await page.click('Create the Channel')

@@ -10,9 +10,11 @@ import { releaseLabel } from './release-label.ts'
 export function NewChannel({ status, reload }: { status: Status; reload: () => void }) {
   const validated = status.releases.filter(({ state }) => state === 'validated')
   const [name, setName] = useState('')
-  const [releaseId, setReleaseId] = useState<string>(validated[0]?.releaseId ?? '')
+  const [chosen, setChosen] = useState('')
   const [problem, setProblem] = useState<string | null>(null)
-  if (validated.length === 0) return <Empty>There is no validated Release to promote.</Empty>
+  const first = validated[0]
+  if (first === undefined) return <Empty>There is no validated Release to promote.</Empty>
+  const { releaseId } = validated.find((each) => each.releaseId === chosen) ?? first
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     const channel = name.trim()
@@ -29,7 +31,10 @@ export function NewChannel({ status, reload }: { status: Status; reload: () => v
           params: { channel },
           body: { releaseId, expectedReleaseId: 'empty' } as never,
         }),
-      done: reload,
+      done: () => {
+        setName('')
+        reload()
+      },
     })
   }
   return (
@@ -51,7 +56,7 @@ export function NewChannel({ status, reload }: { status: Status; reload: () => v
         <select
           name="new channel release"
           value={releaseId}
-          onChange={(event) => setReleaseId(event.currentTarget.value)}
+          onChange={(event) => setChosen(event.currentTarget.value)}
         >
           {validated.map((each) => (
             <option key={each.releaseId} value={each.releaseId}>

@@ -62,9 +62,7 @@ function Channels({ status, reload }: { status: Status; reload: () => void }) {
           ]}
         />
       )}
-      {may('channels:promote') && (
-        <NewChannel key={`new Channel ${status.revision}`} status={status} reload={reload} />
-      )}
+      {may('channels:promote') && <NewChannel status={status} reload={reload} />}
     </Section>
   )
 }
