@@ -193,11 +193,11 @@ export const COMMAND_LINES: readonly Situation[] = [
     ],
   },
   {
-    situation: 'the region of the Environment is invalid',
+    situation: 'the purpose of the Environment is invalid',
     run: argv`svc environments update --root {root} --purpose test`,
     exit: 2,
     message: [
-      'svc: CLIENT_USAGE: --purpose does not have a valid value for an Environment.',
+      'svc: CLIENT_USAGE: --purpose must be one of development, preview, staging, production.',
       '  See `svc environments update --help`.',
     ],
   },
@@ -215,7 +215,7 @@ export const COMMAND_LINES: readonly Situation[] = [
     run: argv`svc invite --operator-name ana --role observer --scope world`,
     exit: 2,
     message: [
-      'svc: CLIENT_USAGE: --scope must be installation, project or environment.',
+      'svc: CLIENT_USAGE: --scope must be one of installation, project, environment.',
       '  See `svc invite --help`.',
     ],
   },
