@@ -161,10 +161,7 @@ function notes(configuration: ServerSettings, environment: ProcessEnvironment): 
 
 /** Notes a certificate that no listener uses, since a proxy ends TLS before all of them. */
 function unused({ tls, management, product }: ServerSettings): string[] {
-  const isUsed =
-    !management.tlsTerminated ||
-    (product?.applicationListen != null && !product.applicationTlsTerminated)
-  if (tls === null || isUsed) return []
+  if (tls === null || management.endsTls || product?.applicationEndsTls === true) return []
   return ['No listener uses SERVICE_TLS_CERTIFICATE_FILE: all of them have TLS_TERMINATED set']
 }
 

@@ -187,9 +187,7 @@ async function startProcesses(
       rootPath: root,
       listen: applicationAddress!,
       tlsTerminated: configuration.product!.applicationTlsTerminated,
-      certificatePaths: configuration.product!.applicationTlsTerminated
-        ? null
-        : (configuration.tls?.paths ?? null),
+      certificatePaths: configuration.product!.applicationEndsTls ? configuration.tls!.paths : null,
       databaseUrl: database?.url.reveal() ?? null,
       jwtProviders,
       allowedOrigins,

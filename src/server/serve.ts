@@ -115,6 +115,7 @@ function listen(context: ServerContext, listeners: AdmittingListener[]): void {
     const address = {
       listen: applicationListen,
       tlsTerminated: product!.applicationTlsTerminated,
+      endsTls: product!.applicationEndsTls,
     }
     listeners.push(openOwn(context, 'application', address, product!.applicationProcesses > 1))
   }
@@ -160,12 +161,11 @@ const ORIGINS = {
 function openOwn(
   context: ServerContext,
   surface: Surface,
-  address: Pick<ListenOptions, 'listen' | 'tlsTerminated'>,
+  { endsTls, ...address }: Omit<ServerSettings['management'], 'publicUrl'>,
   hasProcesses: boolean,
 ): AdmittingListener {
-  const { tls } = context.configuration
-  const certificate = address.tlsTerminated ? undefined : tls?.pair
-  const sharesPort = hasProcesses || certificate !== undefined
+  const certificate = endsTls ? context.configuration.tls!.pair : undefined
+  const sharesPort = hasProcesses || endsTls
   // A shared port would not tell that another server listens on it.
   if (sharesPort) openAdmitting(context, surface, address).cut()
   return openAdmitting(context, surface, { ...address, sharesPort, certificate })

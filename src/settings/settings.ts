@@ -85,6 +85,8 @@ export interface ManagementSettings {
   readonly listen: Listener
   /** True if a trusted proxy terminates TLS, so that its X-Forwarded-For names the peer. */
   readonly tlsTerminated: boolean
+  /** True if the listener ends TLS with the certificate of the server. */
+  readonly endsTls: boolean
   readonly publicUrl: string | null
 }
 
@@ -101,6 +103,8 @@ export interface ProductSettings {
   readonly applicationListen: Listener | null
   /** True if a trusted proxy terminates TLS before the application listener. */
   readonly applicationTlsTerminated: boolean
+  /** True if the application listener ends TLS with the certificate of the server. */
+  readonly applicationEndsTls: boolean
   /** The host, without a port, at whose root the application listener answers S3 clients. */
   readonly s3Host: string | null
   readonly allowedOrigins: readonly string[]
@@ -215,7 +219,8 @@ function management(environment: ProcessEnvironment, tls: TlsSettings | null): M
       'SERVICE_TLS_CERTIFICATE_FILE'
     throw invalid(name, rule)
   }
-  return { listen, tlsTerminated, publicUrl: publicUrl(environment) }
+  const endsTls = tls !== null && !tlsTerminated
+  return { listen, tlsTerminated, endsTls, publicUrl: publicUrl(environment) }
 }
 
 function listener(environment: ProcessEnvironment, name: PlainName): Listener | null {
@@ -303,7 +308,11 @@ function product(environment: ProcessEnvironment, tls: TlsSettings | null): Prod
     )
     const backups = readBackups(environment, { root, files: storage.s3 })
     const parts = { applicationListen, applicationProcesses, s3Host, database, storage, backups }
-    return { root, applicationTlsTerminated: tlsTerminated, ...parts, ...lists }
+    const ends = {
+      applicationTlsTerminated: tlsTerminated,
+      applicationEndsTls: tls !== null && applicationListen !== null && !tlsTerminated,
+    }
+    return { root, ...ends, ...parts, ...lists }
   }
   if (storage.s3 !== null) throw needsRoot('SERVICE_STORAGE_S3_ENDPOINT')
   if (applicationListen !== null) throw needsRoot(listenName)

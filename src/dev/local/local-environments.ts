@@ -136,6 +136,7 @@ function settingsOf({
       root: rootPath,
       applicationListen: null,
       applicationTlsTerminated: false,
+      applicationEndsTls: false,
       applicationProcesses: 1,
       s3Host: null,
       database: null,

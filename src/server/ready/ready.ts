@@ -28,12 +28,12 @@ export async function run(environment: ProcessEnvironment, io: ServerIo): Promis
   return 0
 }
 
-function probesOf({ management, product, tls }: ServerSettings): Probe[] {
+function probesOf({ management, product }: ServerSettings): Probe[] {
   const probes: Probe[] = [
     {
       name: 'SERVICE_MANAGEMENT_LISTEN',
       listen: management.listen,
-      tls: tls !== null && !management.tlsTerminated,
+      tls: management.endsTls,
       path: '/health/ready',
     },
   ]
@@ -41,7 +41,7 @@ function probesOf({ management, product, tls }: ServerSettings): Probe[] {
     probes.push({
       name: 'SERVICE_APPLICATION_LISTEN',
       listen: product.applicationListen,
-      tls: tls !== null && !product.applicationTlsTerminated,
+      tls: product.applicationEndsTls,
       // Without a Release nothing is ready for applications, and the server is well all the same.
       path: '/healthz',
     })

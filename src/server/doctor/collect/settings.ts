@@ -17,7 +17,7 @@ export async function readSettings(
   settings: ServerSettings,
   environment: ProcessEnvironment,
 ): Promise<SettingsReading> {
-  const { product, management, tls, deprecatedNames, exposedNames } = settings
+  const { product, management, deprecatedNames, exposedNames } = settings
   const origins = product?.allowedOrigins ?? []
   return {
     unread: unreadNames(environment),
@@ -33,7 +33,7 @@ export async function readSettings(
     }),
     publicUrl: management.publicUrl,
     tlsTerminated: management.tlsTerminated,
-    endsTls: tls !== null && !management.tlsTerminated,
+    endsTls: management.endsTls,
     plainOrigins: origins.filter((origin) => origin.startsWith('http:') && !LOOPBACK.test(origin)),
   }
 }
