@@ -37,12 +37,23 @@ export interface CallOptions {
 const system = realSystem()
 
 export function poolBench(
-  options: { command?: readonly string[]; size?: number; limits?: Partial<PoolLimits> } = {},
+  options: {
+    command?: readonly string[]
+    size?: number
+    limits?: Partial<PoolLimits>
+    /** Called with the ID of each process of a runner, right after its start. */
+    onSpawn?: (pid: number) => void
+  } = {},
 ): PoolBench {
   const log = memoryLog()
   const metrics = new Metrics(system)
-  const { command = runnerCommand(), size = 1, limits = {} } = options
-  const spawn = runnerSpawner(command)
+  const { command = runnerCommand(), size = 1, limits = {}, onSpawn } = options
+  const start = runnerSpawner(command)
+  const spawn: typeof start = (...given) => {
+    const runner = start(...given)
+    onSpawn?.(runner.pid)
+    return runner
+  }
   const pool = createRunnerPool({ system, log: log.log, metrics, spawn, size, limits })
   return { pool, log, metrics, release: releaseOf, call: callOf }
 }

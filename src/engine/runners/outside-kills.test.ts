@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'
-import { killRunners } from '../../../testing/runners.ts'
+import { killRunners, oneDocument, poolBench } from '../../../testing/runners.ts'
 import { isFault } from '../../errors/fault.ts'
 import { LOST_RUNS_MAX } from '../limits.ts'
 
@@ -53,4 +53,26 @@ test('a call whose runner is killed every time fails, and other calls succeed', 
   expect(counted.kills).toBeLessThanOrEqual(LOST_RUNS_MAX + 1)
   expect(codes.some((code) => isFault(error, code))).toBe(true)
   await expect.poll(() => bench.call('quick').catch(() => null)).toBe(true)
+})
+
+test('a call whose runner is killed before its hello waits for another', async () => {
+  let kills = 0
+  const onSpawn = (pid: number) => {
+    if (kills === 2) return
+    kills += 1
+    process.kill(pid, 'SIGKILL')
+  }
+  const { pool, log, call, release } = poolBench({ onSpawn })
+  try {
+    const code = release('quick: query(() => true, {}),')
+    const first = pool.invoke(code, call('quick'), oneDocument)
+    await expect.poll(() => log.text(), { interval: 1 }).toContain('signal SIGKILL')
+    // It mostly comes in the pause after the first kill, in which no runner is started.
+    const second = pool.invoke(code, call('quick'), oneDocument)
+    const outcomes = await Promise.all([first, second])
+    expect(kills).toBe(2)
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['returned', 'returned'])
+  } finally {
+    await pool.close()
+  }
 })

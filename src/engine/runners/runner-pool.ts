@@ -386,14 +386,17 @@ class Pool implements RunnerPool {
     return runner
   }
 
-  /** Starts a runner. Null where it fails, or has weaker containment than the tested one. */
+  /**
+   * Starts a runner. Null where it fails, or has weaker containment than the tested one. One that is
+   * killed from outside meanwhile is returned: its load is lost, so that calls wait for another.
+   */
   async #startRunner(): Promise<Runner | null> {
     const { log } = this.#options
     try {
       const runner = this.#spawn()
       const hello = await runner.hello
       this.#failedStarts = hello === null ? this.#failedStarts + 1 : 0
-      if (hello === null) return null
+      if (hello === null) return runner.isKilled ? runner : null
       const expected = this.#containment
       if (expected === null || levelOf(hello.containment) === expected) return runner
       log.error('runner.containment', {

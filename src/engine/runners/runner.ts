@@ -58,6 +58,7 @@ export class Runner {
   #trimmedAfter = -1
   #flushing = false
   #ended = false
+  #killed = false
   #isStopped = false
   #hasSentPlaceholders = false
 
@@ -88,6 +89,11 @@ export class Runner {
 
   get isEnded(): boolean {
     return this.#ended
+  }
+
+  /** Returns whether a kill from outside has ended it. */
+  get isKilled(): boolean {
+    return this.#killed
   }
 
   /** Returns whether its cancelled calls reach the bound: it should be replaced when idle. */
@@ -440,8 +446,9 @@ export class Runner {
       ? { kind: 'limit', limit: 'memory' }
       : { kind: 'broken', detail: `the runner ended with ${how}` }
     // Code in the runner cannot send SIGKILL, so the calls and the load are retried.
-    if (signal === 'SIGKILL') this.#start.end({ kind: 'lost' })
-    this.#die(signal === 'SIGKILL' ? 0 : this.watch.current(), fate)
+    this.#killed = signal === 'SIGKILL'
+    if (this.#killed) this.#start.end({ kind: 'lost' })
+    this.#die(this.#killed ? 0 : this.watch.current(), fate)
   }
 
   #die(responsible: number, fate: RunnerFate): void {
