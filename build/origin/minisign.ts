@@ -1,0 +1,84 @@
+/**
+ * Writes signatures in the format of minisign, prehashed with BLAKE2b-512, from a secret key that
+ * `minisign -G -W` made. https://jedisct1.github.io/minisign describes the format.
+ */
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { assert } from '../../src/errors/assert.ts'
+
+/** The key of signatures, and of the two algorithms a signature may have. */
+const ALGORITHM = Buffer.from('Ed')
+const PREHASHED = Buffer.from('ED')
+/** Algorithm, derivation, checksum, salt, two limits, then the key ID, the key and a checksum. */
+const SECRET_BYTES = 158
+const KEY_ID_AT = 54
+const SEED_AT = 62
+const PUBLIC_AT = 94
+const KEY_ID_BYTES = 8
+const KEY_BYTES = 32
+/** The DER of an Ed25519 private key up to its seed. */
+const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+export interface MinisignKey {
+  readonly key: KeyObject
+  /** Names the key in signatures. */
+  readonly id: Buffer
+  /** The public key as `minisign -P` takes it: base64 of algorithm, key ID and key. */
+  readonly publicKey: string
+}
+
+/** Reads an unencrypted secret key. Throws for one with a password, and for a damaged one. */
+export function readMinisignKey(path: string): MinisignKey {
+  const bytes = Buffer.from(secondLine(readFileSync(path, 'utf8')), 'base64')
+  const isSecret = bytes.length === SECRET_BYTES && bytes.subarray(0, 2).equals(ALGORITHM)
+  assert(isSecret, `${path} is no secret key of minisign: make one with minisign -G -W`)
+  assert(
+    bytes.readUInt16LE(2) === 0,
+    `the key in ${path} is encrypted, and a build can ask for no password: ` +
+      'remove the password with minisign -C -W, or make a key with minisign -G -W',
+  )
+  const id = bytes.subarray(KEY_ID_AT, KEY_ID_AT + KEY_ID_BYTES)
+  const seed = bytes.subarray(SEED_AT, SEED_AT + KEY_BYTES)
+  const stored = bytes.subarray(PUBLIC_AT, PUBLIC_AT + KEY_BYTES)
+  const der = Buffer.concat([SEED_PREFIX, seed])
+  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  const point = createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-KEY_BYTES)
+  assert(point.equals(stored), `the key in ${path} is damaged: its halves do not belong together`)
+  return { key, id, publicKey: Buffer.concat([ALGORITHM, id, point]).toString('base64') }
+}
+
+/** Returns the file minisign.pub of a public key. */
+export function minisignPublicFile(publicKey: string): string {
+  const id = Buffer.from(publicKey, 'base64').subarray(2, 2 + KEY_ID_BYTES)
+  const name = Buffer.from(id).reverse().toString('hex').toUpperCase()
+  return `untrusted comment: minisign public key ${name}\n${publicKey}\n`
+}
+
+/** Returns the public key in a file minisign.pub. */
+export function readMinisignPublic(path: string): string {
+  const publicKey = secondLine(readFileSync(path, 'utf8'))
+  const bytes = Buffer.from(publicKey, 'base64')
+  const isPublic =
+    bytes.length === 2 + KEY_ID_BYTES + KEY_BYTES && bytes.subarray(0, 2).equals(ALGORITHM)
+  assert(isPublic, `${path} is no public key of minisign`)
+  return publicKey
+}
+
+/** Returns the file with the signature of a content. It covers the comment too. */
+export function signMinisign(content: Uint8Array, comment: string, signer: MinisignKey): string {
+  assert(!/[\r\n]/.test(comment), 'a trusted comment is one line')
+  const digest = createHash('blake2b512').update(content).digest()
+  const signature = sign(null, digest, signer.key)
+  const whole = sign(null, Buffer.concat([signature, Buffer.from(comment)]), signer.key)
+  return [
+    'untrusted comment: verify with minisign -V -p minisign.pub',
+    Buffer.concat([PREHASHED, signer.id, signature]).toString('base64'),
+    `trusted comment: ${comment}`,
+    whole.toString('base64'),
+    '',
+  ].join('\n')
+}
+
+function secondLine(text: string): string {
+  return text.split(/\r?\n/)[1]?.trim() ?? ''
+}
