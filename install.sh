@@ -1,11 +1,13 @@
 #!/bin/sh
 # Installs svc and svc-server, which are one executable under two names.
 #
-#   sh install.sh [--dry-run] [--service] [--no-completions] [--uninstall] [--help]
+#   sh install.sh [--dry-run] [--service] [--no-completions] [--allow-downgrade] [--uninstall]
+#                 [--help]
 #
 # Nothing runs unless the whole file has arrived: a shell reads a group of commands to its closing
-# brace, which is the last character, before it runs the first of them. The digests of the artefacts are part of this file, so what is downloaded must be
-# exactly what this version was released with. It never asks a question.
+# brace, which is the last character, before it runs the first of them. The digests of the artefacts
+# are part of this file, so what is downloaded must be exactly what this version was released with.
+# Nothing is unpacked before it is verified. It never asks a question.
 
 {
 set -eu
@@ -18,6 +20,8 @@ BASE_URL_DEFAULT='@BASE_URL@'
 DIGESTS='@DIGESTS@'
 # The PEM public key that signs SHA256SUMS; empty where the release is unsigned.
 PUBLIC_KEY='@PUBLIC_KEY@'
+# The public key of minisign that signs SHA256SUMS too; empty where there is none.
+MINISIGN_KEY='@MINISIGN_KEY@'
 
 usage() {
   cat <<'TEXT'
@@ -27,6 +31,7 @@ Options:
   --dry-run     say what would be done, change nothing
   --service     also set up a systemd service (Linux, as root); it is not started
   --no-completions  install neither shell completions nor manual pages
+  --allow-downgrade  replace an installed version that is newer than this one
   --uninstall   remove what this script installed; never data, settings or secrets
   --help        this text
 
@@ -35,7 +40,8 @@ Environment:
   SVC_BASE_URL           where the artefacts are: an https URL, a mirror's, or file:///directory
   SVC_TARGET             install this target instead of the one of this machine
   SVC_REQUIRE_SIGNATURE  1 refuses an artefact list whose signature cannot be verified
-  SVC_PUBLIC_KEY_FILE    your own copy of the public key, in place of the one in this file
+  SVC_PUBLIC_KEY_FILE    your own copy of the public key, in place of those in this file: PEM or
+                         that of minisign; the signature is then required
   DESTDIR                prefix of the service's files, for packagers
 TEXT
 }
@@ -44,12 +50,14 @@ main() {
   dry_run=0
   service=0
   completions=1
+  downgrade=0
   uninstall=0
   for argument in "$@"; do
     case "$argument" in
       --dry-run) dry_run=1 ;;
       --service) service=1 ;;
       --no-completions) completions=0 ;;
+      --allow-downgrade) downgrade=1 ;;
       --uninstall) uninstall=1 ;;
       --help | -h) usage; exit 0 ;;
       *) usage >&2; exit 2 ;;
@@ -74,6 +82,7 @@ main() {
   if is_installed; then
     say "svc $VERSION is already installed in $directory."
   else
+    check_downgrade
     say "Installing svc $VERSION for $target into $directory."
     if [ "$dry_run" = 1 ]; then
       say "Would fetch ${base%/}/$artefact (sha256 $digest)."
@@ -193,7 +202,10 @@ is_loopback() {
 fetch() {
   url=${base%/}/$1
   case "$url" in
-    file://*) cp "${url#file://}" "$2" || die "$url cannot be read." ; return ;;
+    file://*)
+      cp "${url#file://}" "$2" || die "$url cannot be read. Nothing was installed."
+      return
+      ;;
     https://*) protocol='=https' ;;
     *)
       is_loopback "$url" || die "$url: only https, file and loopback http are used."
@@ -201,9 +213,10 @@ fetch() {
       ;;
   esac
   if command -v curl >/dev/null 2>&1; then
-    curl --proto "$protocol" --tlsv1.2 -fsSL --retry 3 --output "$2" "$url" || die "$url failed."
+    curl --proto "$protocol" --tlsv1.2 -fsSL --retry 3 --output "$2" "$url" ||
+      die "$url failed. Nothing was installed."
   elif command -v wget >/dev/null 2>&1; then
-    wget -q -O "$2" "$url" || die "$url failed."
+    wget -q -O "$2" "$url" || die "$url failed. Nothing was installed."
   else
     die 'curl or wget is needed.'
   fi
@@ -215,24 +228,89 @@ is_installed() {
   [ "$(sha256 "$directory/svc-server")" = "$(grep '^executable ' "$receipt" | cut -d ' ' -f 2)" ]
 }
 
-verify_signature() {
+# Prints the version of the executable that is installed; nothing if there is none.
+installed_version() {
+  said=
+  if [ -x "$directory/svc" ]; then
+    said=$("$directory/svc" --version 2>/dev/null </dev/null) || said=
+  fi
+  case "$said" in
+    svc*' '[0-9]*.[0-9]*.[0-9]*) said=${said#* } ;;
+    # What does not run may still be known: the receipt is from the installation.
+    *) said=$(grep '^version ' "$receipt" 2>/dev/null | cut -d ' ' -f 2) || said= ;;
+  esac
+  said=${said%%[!0-9.]*}
+  case "$said" in
+    [0-9]*.[0-9]*.[0-9]*) printf '%s\n' "$said" ;;
+  esac
+}
+
+# is_older <version> <version>: whether the first is older than the second.
+is_older() {
+  first=$1.
+  second=$2.
+  while [ -n "$first" ] && [ -n "$second" ]; do
+    if [ "${first%%.*}" -lt "${second%%.*}" ]; then return 0; fi
+    if [ "${first%%.*}" -gt "${second%%.*}" ]; then return 1; fi
+    first=${first#*.}
+    second=${second#*.}
+  done
+  return 1
+}
+
+check_downgrade() {
+  present=$(installed_version)
+  if [ -z "$present" ] || ! is_older "$VERSION" "$present"; then return 0; fi
+  if [ "$downgrade" = 1 ]; then
+    say "Replacing svc $present by the older $VERSION."
+    return 0
+  fi
+  die "svc $present in $directory is newer than $VERSION. Nothing was replaced." \
+    'Read how to go back a version in svc docs upgrade, then use --allow-downgrade.'
+}
+
+# Chooses the key and the program that verify the signature. Fails if there is none.
+choose_key() {
   key=${SVC_PUBLIC_KEY_FILE:-}
-  if [ -z "$key" ] && [ -n "$PUBLIC_KEY" ]; then
+  verifier=minisign
+  if [ -n "$key" ]; then
+    [ -r "$key" ] || die "SVC_PUBLIC_KEY_FILE: $key cannot be read."
+    if grep -q 'BEGIN PUBLIC KEY' "$key"; then verifier=openssl; fi
+    command -v "$verifier" >/dev/null 2>&1 ||
+      die "$verifier is needed for the key in SVC_PUBLIC_KEY_FILE. Nothing was installed."
+  elif [ -n "$MINISIGN_KEY" ] && command -v minisign >/dev/null 2>&1; then
+    key=$work/minisign.pub
+    printf 'untrusted comment: svc\n%s\n' "$MINISIGN_KEY" >"$key"
+  elif [ -n "$PUBLIC_KEY" ] && command -v openssl >/dev/null 2>&1; then
+    verifier=openssl
     key=$work/key.pem
     printf '%s\n' "$PUBLIC_KEY" >"$key"
+  else
+    return 1
   fi
-  if [ -z "$key" ] || ! command -v openssl >/dev/null 2>&1; then
+}
+
+verify_signature() {
+  if ! choose_key; then
     if [ "${SVC_REQUIRE_SIGNATURE:-0}" = 1 ]; then
-      die 'No signature can be verified: a public key and openssl are needed.'
+      die 'No signature can be verified: a public key, and minisign or openssl, are needed.' \
+        'Nothing was installed.'
     fi
     return 0
   fi
   fetch SHA256SUMS "$work/SHA256SUMS"
-  fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
-  openssl dgst -sha256 -verify "$key" -signature "$work/SHA256SUMS.sig" "$work/SHA256SUMS" \
-    >/dev/null 2>&1 || die 'The signature of SHA256SUMS is wrong. Nothing was installed.'
+  if [ "$verifier" = minisign ]; then
+    fetch SHA256SUMS.minisig "$work/SHA256SUMS.minisig"
+    minisign -V -q -p "$key" -m "$work/SHA256SUMS" -x "$work/SHA256SUMS.minisig" \
+      >/dev/null 2>&1 || die 'The signature of SHA256SUMS is wrong. Nothing was installed.'
+  else
+    fetch SHA256SUMS.sig "$work/SHA256SUMS.sig"
+    openssl dgst -sha256 -verify "$key" -signature "$work/SHA256SUMS.sig" "$work/SHA256SUMS" \
+      >/dev/null 2>&1 || die 'The signature of SHA256SUMS is wrong. Nothing was installed.'
+  fi
   grep -q "^$digest  $artefact\$" "$work/SHA256SUMS" ||
     die "SHA256SUMS does not list this $artefact. Nothing was installed."
+  say "Verified the signature of SHA256SUMS with $verifier."
 }
 
 install_artefact() {

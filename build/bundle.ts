@@ -5,14 +5,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
-import { commitDefine } from './commit.ts'
+import { commitDefine, publicKeyDefine } from './commit.ts'
 import { bundleConsole } from './embed-console.ts'
-import {
-  joinLicences,
-  packageLicences,
-  readLicence,
-  runtimeLicences,
-} from './third-party-licences.ts'
+import { type BundledPackage, bundledPackages } from './origin/packages.ts'
+import { joinLicences, packageLicences, runtimeLicences } from './third-party-licences.ts'
 
 export const ROOT = join(import.meta.dirname, '..')
 export const BUNDLE = join(ROOT, 'dist/bundle/main.js')
@@ -22,7 +18,7 @@ const REQUIRE =
   "import { createRequire } from 'node:module';" + 'const require = createRequire(import.meta.url);'
 
 /** Embedded beside the bundle by build/compile.ts. */
-const COMPILER = join(ROOT, 'node_modules/typescript-api')
+const COMPILER = 'node_modules/typescript-api'
 
 /** Keeps ws from looking for optional native modules in folders of the machine. */
 export const WITHOUT_NATIVE_MODULES = {
@@ -49,10 +45,13 @@ const OPTIONAL = ['pg-native', 'pg-cloudflare']
 export interface BundleOptions {
   readonly outfile?: string
   readonly plugins?: Plugin[]
+  /** The public key of the release for minisign; empty by default. */
+  readonly publicKey?: string
 }
 
-export async function bundle(options: BundleOptions = {}): Promise<void> {
-  const { outfile = BUNDLE, plugins = [] } = options
+/** Writes the bundle and its licences. Returns the packages inside. */
+export async function bundle(options: BundleOptions = {}): Promise<readonly BundledPackage[]> {
+  const { outfile = BUNDLE, plugins = [], publicKey = '' } = options
   const result = await build({
     absWorkingDir: ROOT,
     entryPoints: ['src/main.ts'],
@@ -69,6 +68,7 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     define: {
       ...WITHOUT_NATIVE_MODULES,
       ...commitDefine(),
+      ...publicKeyDefine(publicKey),
       'process.env.NODE_ENV': '"production"',
       // The variable would make pg load a module of the current directory.
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
@@ -81,9 +81,11 @@ export async function bundle(options: BundleOptions = {}): Promise<void> {
     logLevel: 'warning',
   })
   // The page of the console is a text in the bundle, which therefore names none of its packages.
-  const page = packageLicences((await bundleConsole(ROOT)).metafile)
-  const texts = [runtimeLicences(), readLicence(COMPILER), packageLicences(result.metafile), page]
+  const page = (await bundleConsole(ROOT)).metafile
+  const packages = bundledPackages([result.metafile, page], [COMPILER])
+  const texts = [runtimeLicences(), packageLicences(packages)]
   writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), joinLicences(texts))
+  return packages
 }
 
 if (import.meta.main) {

@@ -9,9 +9,10 @@ import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 import { ROOT, WITHOUT_NATIVE_MODULES, withoutSchemaValidator } from './bundle.ts'
-import { commitDefine } from './commit.ts'
+import { commitDefine, publicKeyDefine } from './commit.ts'
 import { bundleConsole } from './embed-console.ts'
-import { joinLicences, packageLicences } from './third-party-licences.ts'
+import { bundledPackages } from './origin/packages.ts'
+import { packageLicences } from './third-party-licences.ts'
 
 const OUT = join(ROOT, 'dist/svc-client')
 const WORK = join(OUT, 'work')
@@ -48,8 +49,11 @@ function rejectBun(metafile: Metafile): void {
   }
 }
 
-/** Writes CLIENT, which ends with its licences. Throws if Node cannot run it. */
-export async function packClient(): Promise<void> {
+/**
+ * Writes CLIENT, which ends with its licences and names the public key of the release. Throws if
+ * Node cannot run it.
+ */
+export async function packClient(publicKey = ''): Promise<void> {
   rmSync(OUT, { recursive: true, force: true })
   mkdirSync(WORK, { recursive: true })
   const result = await build({
@@ -62,7 +66,7 @@ export async function packClient(): Promise<void> {
     platform: 'node',
     target: 'node20',
     banner: { js: REQUIRE },
-    define: { ...WITHOUT_NATIVE_MODULES, ...commitDefine() },
+    define: { ...WITHOUT_NATIVE_MODULES, ...commitDefine(), ...publicKeyDefine(publicKey) },
     charset: 'utf8',
     metafile: true,
     write: false,
@@ -84,8 +88,8 @@ export async function packClient(): Promise<void> {
   const text = readFileSync(join(WORK, 'out', file), 'utf8')
   // The file is downloaded alone, so it contains the licences.
   const page = await bundleConsole(ROOT)
-  const licences = [result.metafile, page.metafile].map(packageLicences)
-  const notices = joinLicences(licences).replaceAll('*/', '* /')
+  const packages = bundledPackages([result.metafile, page.metafile])
+  const notices = packageLicences(packages).replaceAll('*/', '* /')
   const program = `#!/usr/bin/env node\n${text}\n/*!\n${notices}*/\n`
   writeFileSync(CLIENT, program, { mode: 0o755 })
   rmSync(WORK, { recursive: true })

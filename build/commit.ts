@@ -21,6 +21,12 @@ export function sourceCommit(root: string = ROOT): string {
   return changes === '' ? commit : `${commit}.modified`
 }
 
+/** Returns all digits of the commit; null outside a checkout. */
+export function wholeCommit(root: string = ROOT): string | null {
+  if (sourceCommit(root) === '') return null
+  return spawnSync('git', ['-C', root, 'rev-parse', 'HEAD'], { encoding: 'utf8' }).stdout.trim()
+}
+
 /**
  * Returns the Unix seconds that a build gives its files: SOURCE_DATE_EPOCH if it is set, else the
  * time of the commit, else 0.
@@ -36,4 +42,9 @@ export function sourceTime(root: string = ROOT): number {
 /** Defines for esbuild the commit that src/value/version.ts names. */
 export function commitDefine(): Record<string, string> {
   return { SVC_COMMIT: JSON.stringify(sourceCommit()) }
+}
+
+/** Defines for esbuild the public key of the release that src/value/version.ts names. */
+export function publicKeyDefine(publicKey: string): Record<string, string> {
+  return { SVC_RELEASE_PUBLIC_KEY: JSON.stringify(publicKey) }
 }

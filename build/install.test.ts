@@ -3,7 +3,7 @@
  * of the executable, so that each case takes milliseconds. They run under the plainest shells.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
-import { createHash, generateKeyPairSync, sign } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
@@ -18,22 +18,17 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { tarGzip } from './archives.ts'
-import { renderInstaller } from './release.ts'
+import {
+  ARTEFACT,
+  type ReleaseOptions,
+  runInstaller,
+  SHARED,
+  TARGET,
+  VERSION,
+  writeRelease,
+} from './origin/installer-fixture.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const VERSION = '9.9.9'
-const TARGET = 'linux-x64'
-const ARTEFACT = `svc-${VERSION}-${TARGET}.tar.gz`
-
-/** Files of the archive below `share`. */
-const SHARED = [
-  'bash-completion/completions/svc',
-  'fish/vendor_completions.d/svc.fish',
-  'man/man1/svc.1',
-  'man/man8/svc-server.8',
-  'zsh/site-functions/_svc',
-]
 
 let work: string
 beforeEach(() => {
@@ -42,50 +37,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(work, { recursive: true, force: true }))
 
-interface ReleaseOptions {
-  readonly says?: string
-  /** Shell script in place of the executable; prints `says` unless given. */
-  readonly script?: string
-  readonly signed?: boolean
-}
-
-function release({ says = VERSION, script, signed = false }: ReleaseOptions = {}): void {
-  const program = `#!/bin/sh\n${script ?? `echo "svc-server ${says}"`}\n`
-  const file = (path: string, text: string, executable = false) => ({
-    path,
-    bytes: Buffer.from(text),
-    executable,
-  })
-  const archive = tarGzip([
-    file('svc-server', program, true),
-    file('LICENSE', 'licence'),
-    ...SHARED.map((path) => file(`share/${path}`, `text of ${path}\n`)),
-    file('dist-config/environment.template', 'SERVICE_STATE_DIRECTORY=/x\n'),
-    file(
-      'dist-config/svc-server.service',
-      readFileSync(join(ROOT, 'dist-config/svc-server.service'), 'utf8'),
-    ),
-  ])
-  writeFileSync(join(work, 'mirror', ARTEFACT), archive)
-  const digest = createHash('sha256').update(archive).digest('hex')
-  const sums = `${digest}  ${ARTEFACT}\n`
-  writeFileSync(join(work, 'mirror/SHA256SUMS'), sums)
-  let publicKey = ''
-  if (signed) {
-    const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    writeFileSync(
-      join(work, 'mirror/SHA256SUMS.sig'),
-      sign('sha256', Buffer.from(sums), pair.privateKey),
-    )
-    publicKey = pair.publicKey.export({ type: 'spki', format: 'pem' }).toString().trim()
-  }
-  const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
-    VERSION,
-    BASE_URL: '',
-    DIGESTS: `darwin-arm64 ${'0'.repeat(64)}\n${TARGET} ${digest}`,
-    PUBLIC_KEY: publicKey,
-  })
-  writeFileSync(join(work, 'install.sh'), installer)
+function release(options: ReleaseOptions = {}): void {
+  writeRelease(work, options)
 }
 
 function install(
@@ -93,20 +46,7 @@ function install(
   environment: Record<string, string> = {},
   shell = '/bin/sh',
 ): SpawnSyncReturns<string> {
-  const script = [join(work, 'install.sh'), ...args]
-  return spawnSync('/bin/sh', ['-c', `${shell} "$@"`, 'sh', ...script], {
-    encoding: 'utf8',
-    input: '',
-    env: {
-      PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
-      HOME: join(work, 'home'),
-      SVC_INSTALL_DIR: join(work, 'bin'),
-      SVC_BASE_URL: `file://${join(work, 'mirror')}`,
-      SVC_TARGET: TARGET,
-      TMPDIR: work,
-      ...environment,
-    },
-  })
+  return runInstaller(work, args, environment, shell)
 }
 
 test('an installation runs under both names and leaves no other file behind', () => {

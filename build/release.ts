@@ -1,13 +1,19 @@
 /**
  * Builds a release in dist/release, or in the directory after `--out`: one archive per target, the
- * packed client, SHA256SUMS, and an install.sh that contains the digests. `--images` adds the
- * images of the targets that have one, which needs `apt-get` and `dpkg-deb`. Targets may be named
- * as arguments. It changes no tracked file; build/prepare-release.ts makes a commit a release.
+ * packed client, an install.sh that contains the digests of the archives, the bill of materials,
+ * and SHA256SUMS over all of them. `--images` adds the images of the targets that have one, which
+ * needs `apt-get` and `dpkg-deb`. Targets may be named as arguments. It changes no tracked file;
+ * build/prepare-release.ts makes a commit a release.
  *
  * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
- * in PEM; without it the release is unsigned.
+ * in PEM, which signs SHA256SUMS and the provenance; SVC_RELEASE_MINISIGN_KEY_FILE is a secret key
+ * of minisign, which signs SHA256SUMS. Without them the release is unsigned. SVC_RELEASE_BUILDER is
+ * the URI of the builder in the provenance.
+ *
+ * `--keys DIRECTORY` takes the public keys of the release in that directory in place of secret
+ * ones, signs nothing and gives the same bytes: build/origin/verify-release.ts compares them.
  */
-import { createHash, createPrivateKey, createPublicKey, createSign } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -17,12 +23,23 @@ import { VERSION } from '../src/value/version.ts'
 import { type Entry, tarGzip } from './archives.ts'
 import { BUNDLE, bundle, ROOT } from './bundle.ts'
 import { CLIENT, packClient } from './client-pack.ts'
-import { sourceCommit, sourceTime } from './commit.ts'
+import { sourceCommit, sourceTime, wholeCommit } from './commit.ts'
 import { compileTarget } from './compile.ts'
 import { baseLayer, programLayer } from './image/files.ts'
 import { createImage, type Image, imageArchive, indexArchive } from './image/image.ts'
 import { LIBRARY_PACKAGES } from './image/libc.ts'
 import { sharedFiles } from './man/shared-files.ts'
+import { billOfMaterials, type Contents } from './origin/bill-of-materials.ts'
+import { publicKeys, type ReleaseKeys, signingKeys, writeSignatures } from './origin/keys.ts'
+import { type BundledPackage, runtimeLibraries } from './origin/packages.ts'
+import { imageLibrary, targetRuntime } from './origin/parts.ts'
+import {
+  type Artefact,
+  type BuildParameters,
+  envelope,
+  provenanceStatement,
+  UNKNOWN_BUILDER,
+} from './origin/provenance.ts'
 import { TARGETS, type Target } from './targets.ts'
 
 const OUT = join(ROOT, 'dist/release')
@@ -78,10 +95,13 @@ export function clientPackage(): Buffer {
   return tarGzip([...files, entry('package/LICENSE', 'LICENSE')])
 }
 
+/** The values of a release that install.sh has placeholders for. */
+export type InstallerValue = 'VERSION' | 'BASE_URL' | 'DIGESTS' | 'PUBLIC_KEY' | 'MINISIGN_KEY'
+
 /** Fills the values of a release into install.sh. Throws if a placeholder is missing. */
 export function renderInstaller(
   source: string,
-  values: Readonly<Record<'VERSION' | 'BASE_URL' | 'DIGESTS' | 'PUBLIC_KEY', string>>,
+  values: Readonly<Record<InstallerValue, string>>,
 ): string {
   let text = source
   for (const [name, value] of Object.entries(values)) {
@@ -135,58 +155,123 @@ export function snapshotReasons(root: string): string[] {
   ]
 }
 
-function sign(sums: string, out: string): string {
-  const keyFile = process.env.SVC_RELEASE_KEY_FILE
-  if (keyFile === undefined) return ''
-  const key = createPrivateKey(readFileSync(keyFile))
-  writeFileSync(join(out, 'SHA256SUMS.sig'), createSign('sha256').update(sums).sign(key))
-  return createPublicKey(key).export({ type: 'spki', format: 'pem' }).toString().trim()
+/** Writes the files of a release and collects their digests. */
+class Artefacts {
+  readonly #out: string
+  readonly #list: Artefact[] = []
+
+  constructor(out: string) {
+    this.#out = out
+  }
+
+  /** Writes a file and returns its digest. */
+  put(name: string, bytes: Uint8Array | string, mode = 0o644): string {
+    writeFileSync(join(this.#out, name), bytes, { mode })
+    const digest = sha256(bytes)
+    this.#list.push({ name, sha256: digest })
+    return digest
+  }
+
+  sorted(): Artefact[] {
+    return [...this.#list].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  lines(): string {
+    const lines = this.sorted().map(({ name, sha256: digest }) => `${digest}  ${name}\n`)
+    return lines.join('')
+  }
 }
 
-async function release(
-  targets: readonly Target[],
-  { out, images: withImages }: { readonly out: string; readonly images: boolean },
-): Promise<void> {
+interface ReleaseOptions {
+  readonly out: string
+  readonly images: boolean
+  readonly keys: ReleaseKeys
+}
+
+async function release(targets: readonly Target[], options: ReleaseOptions): Promise<void> {
+  const { out, keys } = options
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   mkdirSync(dirname(BUNDLE), { recursive: true })
-  await bundle()
-  await packClient()
-  const sums: string[] = []
+  const packages = await bundle({ publicKey: keys.minisign })
+  await packClient(keys.minisign)
+  const artefacts = new Artefacts(out)
   const digests: string[] = []
   const images: Image[] = []
-  const put = (name: string, bytes: Uint8Array): string => {
-    writeFileSync(join(out, name), bytes)
-    const digest = sha256(bytes)
-    sums.push(`${digest}  ${name}\n`)
-    return digest
-  }
   for (const target of targets) {
     compileTarget(target)
-    const digest = put(`svc-${VERSION}-${target.name}.tar.gz`, createArchive(target))
+    const digest = artefacts.put(`svc-${VERSION}-${target.name}.tar.gz`, createArchive(target))
     digests.push(`${target.name} ${digest}`)
-    const image = withImages ? targetImage(target) : null
+    const image = options.images ? targetImage(target) : null
     if (image === null) continue
     images.push(image)
-    put(`svc-${VERSION}-image-${target.name}.tar`, imageArchive(image, sourceRelease()))
+    const archive = imageArchive(image, sourceRelease())
+    artefacts.put(`svc-${VERSION}-image-${target.name}.tar`, archive)
   }
-  if (images.length > 1) put(`svc-${VERSION}-image.tar`, indexArchive(images, sourceRelease()))
-  put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))
-  put(`svc-npm-${VERSION}.tgz`, clientPackage())
-  const list = sums.sort().join('')
-  writeFileSync(join(out, 'SHA256SUMS'), list)
+  if (images.length > 1) {
+    artefacts.put(`svc-${VERSION}-image.tar`, indexArchive(images, sourceRelease()))
+  }
+  artefacts.put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))
+  artefacts.put(`svc-npm-${VERSION}.tgz`, clientPackage())
+  const url = process.env.SVC_RELEASE_URL ?? ''
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
     VERSION,
-    BASE_URL: process.env.SVC_RELEASE_URL ?? '',
+    BASE_URL: url,
     DIGESTS: digests.join('\n'),
-    PUBLIC_KEY: sign(list, out),
+    PUBLIC_KEY: keys.pem,
+    MINISIGN_KEY: keys.minisign,
   })
-  writeFileSync(join(out, 'install.sh'), installer, { mode: 0o755 })
+  artefacts.put('install.sh', installer, 0o755)
+  const contents = contentsOf(targets, packages, options.images)
+  artefacts.put(`svc-${VERSION}.cdx.json`, billOfMaterials(contents, artefacts.lines()))
+  const names = targets.map(({ name }) => name)
+  putProvenance(artefacts, contents, { targets: names, images: options.images, url }, keys)
+  const list = artefacts.lines()
+  writeFileSync(join(out, 'SHA256SUMS'), list)
+  const time = new Date(sourceTime() * 1000).toISOString().replace('.000Z', 'Z')
+  writeSignatures(out, list, `svc ${VERSION} ${time}`, keys)
+}
+
+function contentsOf(
+  targets: readonly Target[],
+  packages: readonly BundledPackage[],
+  withImages: boolean,
+): Contents {
+  const architectures = Object.entries(IMAGES).flatMap(([name, architecture]) =>
+    targets.some((target) => target.name === name) ? [architecture] : [],
+  )
+  return {
+    version: VERSION,
+    commit: wholeCommit(),
+    modified: sourceCommit().endsWith('.modified'),
+    time: sourceTime(),
+    packages,
+    runtimes: targets.map(targetRuntime),
+    libraries: runtimeLibraries(),
+    system: withImages ? architectures.map(imageLibrary) : [],
+  }
+}
+
+/** Writes the provenance where the release has a key to sign it: nobody could trust another. */
+function putProvenance(
+  artefacts: Artefacts,
+  contents: Contents,
+  parameters: BuildParameters,
+  keys: ReleaseKeys,
+): void {
+  if (keys.pem === '') return
+  const builder = process.env.SVC_RELEASE_BUILDER ?? UNKNOWN_BUILDER
+  const statement = provenanceStatement(contents, artefacts.sorted(), parameters, builder)
+  artefacts.put(`svc-${VERSION}.intoto.jsonl`, envelope(statement, keys.signer))
 }
 
 if (import.meta.main) {
   const { values, positionals } = parseArgs({
-    options: { out: { type: 'string', default: OUT }, images: { type: 'boolean', default: false } },
+    options: {
+      out: { type: 'string', default: OUT },
+      images: { type: 'boolean', default: false },
+      keys: { type: 'string' },
+    },
     allowPositionals: true,
   })
   const names: readonly string[] = TARGETS.map((each) => each.name)
@@ -197,7 +282,8 @@ if (import.meta.main) {
   }
   const isWanted = ({ name }: Target) => positionals.length === 0 || positionals.includes(name)
   const { images } = values
-  await release(TARGETS.filter(isWanted), { out: resolve(values.out), images })
+  const keys = values.keys === undefined ? signingKeys(process.env) : publicKeys(values.keys)
+  await release(TARGETS.filter(isWanted), { out: resolve(values.out), images, keys })
   for (const name of readdirSync(values.out).sort()) {
     process.stdout.write(`${relative(process.cwd(), join(values.out, name))}\n`)
   }

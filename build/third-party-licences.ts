@@ -1,13 +1,11 @@
 /** Collects the licences of everything that an executable or the packed client contains. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
+import { type BundledPackage, runtimePage } from './origin/packages.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const RULE = '-'.repeat(79)
-/** The package of the runtime has no licence file; its documentation lists what it contains. */
-const RUNTIME_LIST = 'node_modules/bun-types/docs/project/license.mdx'
 
 /** Explains the rights that the LGPL gives, which need the way to link a changed library. */
 const RUNTIME_HEAD = `Bun (MIT), https://github.com/oven-sh/bun
@@ -21,21 +19,19 @@ put the new bun at node_modules/@oven/bun-<platform>/bin/bun of the sources of s
 /** Returns the licences of the runtime inside the executable. */
 export function runtimeLicences(): string {
   const own = (name: string) => readFileSync(join(ROOT, 'build/licences', name), 'utf8').trim()
-  const list = readFileSync(join(ROOT, RUNTIME_LIST), 'utf8')
-  // The page begins with data about the page.
-  const listed = list.replace(/^---\n.*?\n---\n/s, '').trim()
-  const parts = [RUNTIME_HEAD, own('MIT.txt'), listed, own('LGPL-2.0.txt'), own('LGPL-2.1.txt')]
+  const parts = [
+    RUNTIME_HEAD,
+    own('MIT.txt'),
+    runtimePage(),
+    own('LGPL-2.0.txt'),
+    own('LGPL-2.1.txt'),
+  ]
   return `${parts.join('\n\n')}\n`
 }
 
-/** Returns the licences of all packages with code in the output, sorted by name. */
-export function packageLicences(metafile: Metafile): string {
-  const folders = new Set<string>()
-  for (const input of Object.keys(metafile.inputs)) {
-    const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(input)
-    if (match?.[1] !== undefined) folders.add(match[1])
-  }
-  return joinLicences([...folders].sort().map((folder) => readLicence(join(ROOT, folder))))
+/** Returns the licences of packages in their order. */
+export function packageLicences(packages: readonly BundledPackage[]): string {
+  return joinLicences(packages.map(({ folder }) => readLicence(join(ROOT, folder))))
 }
 
 export function joinLicences(texts: readonly string[]): string {
@@ -43,7 +39,7 @@ export function joinLicences(texts: readonly string[]): string {
 }
 
 /** Returns the licence of a package. Throws if neither a file nor the README has its text. */
-export function readLicence(folder: string): string {
+function readLicence(folder: string): string {
   const about = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const files = readdirSync(folder).filter((name) => /^(licen[cs]e|notice)/i.test(name))
   const texts = files.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim())

@@ -2,11 +2,19 @@
  * Writes signatures in the format of minisign, prehashed with BLAKE2b-512, from a secret key that
  * `minisign -G -W` made. https://jedisct1.github.io/minisign describes the format.
  */
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { assert } from '../../src/errors/assert.ts'
 
-/** The key of signatures, and of the two algorithms a signature may have. */
+/** Names the algorithm in keys, and in signatures over the digest of a content. */
 const ALGORITHM = Buffer.from('Ed')
 const PREHASHED = Buffer.from('ED')
 /** Algorithm, derivation, checksum, salt, two limits, then the key ID, the key and a checksum. */
@@ -44,7 +52,19 @@ export function readMinisignKey(path: string): MinisignKey {
   const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
   const point = createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(-KEY_BYTES)
   assert(point.equals(stored), `the key in ${path} is damaged: its halves do not belong together`)
-  return { key, id, publicKey: Buffer.concat([ALGORITHM, id, point]).toString('base64') }
+  return { key, id, publicKey: encodePublic(id, point) }
+}
+
+/** Returns a new key, for tests: releases are signed by a key that minisign made. */
+export function generateMinisignKey(): MinisignKey {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const id = randomBytes(KEY_ID_BYTES)
+  const point = publicKey.export({ format: 'der', type: 'spki' }).subarray(-KEY_BYTES)
+  return { key: privateKey, id, publicKey: encodePublic(id, point) }
+}
+
+function encodePublic(id: Uint8Array, point: Uint8Array): string {
+  return Buffer.concat([ALGORITHM, id, point]).toString('base64')
 }
 
 /** Returns the file minisign.pub of a public key. */

@@ -11,6 +11,16 @@ export const VERSION = '0.5.0'
 export const BUILD_VERSION =
   typeof SVC_COMMIT === 'undefined' || SVC_COMMIT === '' ? VERSION : `${VERSION}+${SVC_COMMIT}`
 
+/** The public key of the release, which build/release.ts defines. */
+declare const SVC_RELEASE_PUBLIC_KEY: string | undefined
+
+/**
+ * The public key for minisign that signs the release which this executable belongs to, in base64
+ * as `minisign -P` takes it; empty where the release is unsigned or the sources run as they are.
+ */
+export const RELEASE_PUBLIC_KEY =
+  typeof SVC_RELEASE_PUBLIC_KEY === 'undefined' ? '' : SVC_RELEASE_PUBLIC_KEY
+
 /** The product version of a server beside that of this client. */
 export type VersionDifference = 'same' | 'older' | 'newer'
 
