@@ -12,6 +12,7 @@ import { joinLicences, packageLicences, runtimeLicences } from './third-party-li
 
 export const ROOT = join(import.meta.dirname, '..')
 export const BUNDLE = join(ROOT, 'dist/bundle/main.js')
+const LICENCES = join(ROOT, 'dist/THIRD-PARTY-LICENSES')
 
 /** CommonJS packages require Node's modules, for which an ES module has no `require`. */
 const REQUIRE =
@@ -44,6 +45,8 @@ const OPTIONAL = ['pg-native', 'pg-cloudflare']
 
 export interface BundleOptions {
   readonly outfile?: string
+  /** Path of the licences; dist/THIRD-PARTY-LICENSES by default. */
+  readonly licences?: string
   readonly plugins?: Plugin[]
   /** The public key of the release for minisign; empty by default. */
   readonly publicKey?: string
@@ -51,7 +54,7 @@ export interface BundleOptions {
 
 /** Writes the bundle and its licences. Returns the packages inside. */
 export async function bundle(options: BundleOptions = {}): Promise<readonly BundledPackage[]> {
-  const { outfile = BUNDLE, plugins = [], publicKey = '' } = options
+  const { outfile = BUNDLE, licences = LICENCES, plugins = [], publicKey = '' } = options
   const result = await build({
     absWorkingDir: ROOT,
     entryPoints: ['src/main.ts'],
@@ -84,7 +87,7 @@ export async function bundle(options: BundleOptions = {}): Promise<readonly Bund
   const page = (await bundleConsole(ROOT)).metafile
   const packages = bundledPackages([result.metafile, page], [COMPILER])
   const texts = [runtimeLicences(), packageLicences(packages)]
-  writeFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), joinLicences(texts))
+  writeFileSync(licences, joinLicences(texts))
   return packages
 }
 
