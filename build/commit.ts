@@ -39,9 +39,17 @@ export function sourceTime(root: string = ROOT): number {
   return Number(spawnSync('git', args, { encoding: 'utf8' }).stdout.trim())
 }
 
-/** Defines for esbuild the commit that src/value/version.ts names. */
+/**
+ * Defines for esbuild what src/value/version.ts names: the commit, and the public key and the
+ * address of releases from the variables of the same names.
+ */
 export function commitDefine(): Record<string, string> {
-  return { SVC_COMMIT: JSON.stringify(sourceCommit()) }
+  const { SVC_RELEASE_PUBLIC_KEY = '', SVC_UPGRADE_URL = '' } = process.env
+  return {
+    SVC_COMMIT: JSON.stringify(sourceCommit()),
+    SVC_RELEASE_PUBLIC_KEY: JSON.stringify(SVC_RELEASE_PUBLIC_KEY),
+    SVC_UPGRADE_URL: JSON.stringify(SVC_UPGRADE_URL),
+  }
 }
 
 /** Defines for esbuild the public key of the release that src/value/version.ts names. */

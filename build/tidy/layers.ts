@@ -221,6 +221,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     sessions: 'the stored session, its lock, its renewal, and logins',
     provenance: 'the source of a publication: the commit, the run of a pipeline',
     roots: 'roots, their links, and the server that a command talks to',
+    upgrade:
+      'signed releases: how one is verified, unpacked and put in place, and the services that ' +
+      'run the server',
     'packages.ts': 'packages from a file or a build',
     oidc:
       'a login in the browser: the address that the provider redirects to, and the exchange ' +

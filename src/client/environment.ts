@@ -30,11 +30,19 @@ export interface Pipes {
   readonly output: Writable
 }
 
+export interface RunningProgram {
+  /** The file that runs: the executable, or the runtime of the packed client. */
+  readonly path: string
+  /** Number of the user that runs it; null where users have none. */
+  readonly userId: number | null
+}
+
 export interface ClientEnvironment {
   readonly system: System
   readonly platform: string
   readonly homeDirectory: string
   readonly workingDirectory: string
+  readonly program: RunningProgram
   readonly stdin: InputStream
   readonly stdout: OutputStream
   readonly stderr: OutputStream

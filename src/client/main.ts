@@ -57,6 +57,7 @@ import { cronCommands } from './commands/schedules/crons.ts'
 import { scheduledCommands } from './commands/schedules/scheduled.ts'
 import { servePolicyCommands } from './commands/serve-policy.ts'
 import { statusCommand } from './commands/status.ts'
+import { upgradeCommand } from './commands/upgrade/upgrade.ts'
 import { versionCommand } from './commands/version.ts'
 import { codegenCommand } from './commands/workspaces/codegen.ts'
 import type { CommandSpec, Context } from './contexts.ts'
@@ -119,6 +120,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...mcpCommands,
   docsCommand,
   completionCommand(() => COMMANDS),
+  upgradeCommand,
   versionCommand,
 ]
 

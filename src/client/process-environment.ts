@@ -18,6 +18,7 @@ export function processEnvironment(): ClientEnvironment {
     platform: process.platform,
     homeDirectory: homedir(),
     workingDirectory: process.cwd(),
+    program: { path: process.execPath, userId: process.geteuid?.() ?? null },
     stdin: { isTTY: process.stdin.isTTY === true, readAll, readLine },
     stdout: outputStream(process.stdout, { forgives: isReaderGone }),
     // A failure to write to stderr can only be reported on stderr.

@@ -610,6 +610,51 @@ export const CODES = {
     message: 'The command was interrupted. The change may have been made.',
     next: 'Read the current state with `svc status` before you try again.',
   },
+  CLIENT_UPGRADE_IMPOSSIBLE: {
+    kind: 'conflict',
+    message: 'This installation cannot be upgraded by this command.',
+    next: 'Upgrade it by the way that it was installed.',
+  },
+  CLIENT_UPGRADE_UNDELIVERED: {
+    kind: 'unavailable',
+    message: 'The release could not be read as a whole.',
+    next: 'Check the address and the connection, then run the command again.',
+  },
+  CLIENT_UPGRADE_UNTRUSTED: {
+    kind: 'corrupt',
+    message: 'The release is not what the owner of the key has signed.',
+    next: 'Use another mirror. If it is the same there, tell the maintainers of the release.',
+  },
+  CLIENT_UPGRADE_OLDER: {
+    kind: 'conflict',
+    message: 'The release is older than the installed version.',
+    next: 'Name the address of a newer release with --from, or add --allow-downgrade.',
+  },
+  CLIENT_UPGRADE_BLOCKED: {
+    kind: 'conflict',
+    message: 'The new version would not start with the settings and databases of this server.',
+    next: 'Fix what the check of the new version names, then run the command again.',
+  },
+  CLIENT_UPGRADE_ONE_WAY: {
+    kind: 'conflict',
+    message: 'The upgrade is one way: the installed version cannot start afterwards.',
+    next: 'Read `svc docs upgrade`, then run the command again with --yes.',
+  },
+  CLIENT_UPGRADE_RUNNING: {
+    kind: 'conflict',
+    message: 'Another upgrade of this installation is running.',
+    next: 'Wait until it has ended, then run the command again.',
+  },
+  CLIENT_UPGRADE_ROLLED_BACK: {
+    kind: 'internal',
+    message: 'The new version did not become ready, so the previous one was restored and serves.',
+    next: 'Read the log of the server for the reason before you upgrade again.',
+  },
+  CLIENT_UPGRADE_NOT_READY: {
+    kind: 'uncertain',
+    message: 'The server is not ready after the upgrade.',
+    next: 'Read the log of the server; `svc-server doctor` finds the reason.',
+  },
   WORKSPACE_INVALID: {
     kind: 'invalid',
     message: 'The Workspace could not be built.',

@@ -1,6 +1,10 @@
 /** The commit of the sources and a mark of changes, which build/bundle.ts defines. */
 declare const SVC_COMMIT: string | undefined
 
+/** Values of a release, which build/bundle.ts defines; empty for what is built from the sources. */
+declare const SVC_RELEASE_PUBLIC_KEY: string | undefined
+declare const SVC_UPGRADE_URL: string | undefined
+
 /** The version of the product, as the changelog names it. A test compares it with package.json. */
 export const VERSION = '0.5.0'
 
@@ -11,9 +15,6 @@ export const VERSION = '0.5.0'
 export const BUILD_VERSION =
   typeof SVC_COMMIT === 'undefined' || SVC_COMMIT === '' ? VERSION : `${VERSION}+${SVC_COMMIT}`
 
-/** The public key of the release, which build/release.ts defines. */
-declare const SVC_RELEASE_PUBLIC_KEY: string | undefined
-
 /**
  * The public key for minisign that signs the release which this executable belongs to, in base64
  * as `minisign -P` takes it; empty where the release is unsigned or the sources run as they are.
@@ -21,7 +22,10 @@ declare const SVC_RELEASE_PUBLIC_KEY: string | undefined
 export const RELEASE_PUBLIC_KEY =
   typeof SVC_RELEASE_PUBLIC_KEY === 'undefined' ? '' : SVC_RELEASE_PUBLIC_KEY
 
-/** The product version of a server beside that of this client. */
+/** The address of the newest release; empty where this one names none. */
+export const UPGRADE_URL = typeof SVC_UPGRADE_URL === 'undefined' ? '' : SVC_UPGRADE_URL
+
+** The product version of a server beside that of this client. */
 export type VersionDifference = 'same' | 'older' | 'newer'
 
 const FORM = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+]|$)/

@@ -41,6 +41,7 @@ export class TestClient implements Disposable {
   openBrowser: ClientEnvironment['openBrowser'] = async () => false
   /** No work tree unless a test sets one. */
   git: ClientEnvironment['git'] = async () => null
+  program: ClientEnvironment['program'] = { path: '/nowhere/svc', userId: null }
   /** Called with every text that is written to stderr, while the command runs. */
   onError: (text: string) => void = () => {}
   /** Called with every text that is written to stdout, while the command runs. */
@@ -92,6 +93,7 @@ export class TestClient implements Disposable {
       platform: process.platform,
       homeDirectory: this.home,
       workingDirectory: this.home,
+      program: this.program,
       stdin: {
         isTTY,
         readAll: async (most) => {

@@ -38,14 +38,26 @@ export interface LockFile {
   readonly modifiedMillis: number
 }
 
-/** Runs `work` while holding the lock. Throws CLIENT_FILE_FAILED after LOCK_WAIT_MS_MAX. */
+export interface LockWait {
+  readonly waitMsMax: number
+  /** The failure when another process holds the lock for longer. */
+  readonly failure: (path: string) => Fault
+}
+
+const DEFAULT_WAIT: LockWait = {
+  waitMsMax: LOCK_WAIT_MS_MAX,
+  failure: (path) => new Fault('CLIENT_FILE_FAILED', { detail: `Another process holds ${path}.` }),
+}
+
+/** Runs `work` while holding the lock. Throws the failure of `wait`, by default CLIENT_FILE_FAILED. */
 export async function withLock<T>(
   path: string,
   system: System,
   signal: AbortSignal,
   work: () => Promise<T>,
+  wait: LockWait = DEFAULT_WAIT,
 ): Promise<T> {
-  const nonce = await acquire(path, system, signal)
+  const nonce = await acquire(path, { system, signal, wait })
   try {
     return await work()
   } finally {
@@ -57,16 +69,21 @@ export async function withLock<T>(
   }
 }
 
-async function acquire(path: string, system: System, signal: AbortSignal): Promise<string> {
+interface Acquisition {
+  readonly system: System
+  readonly signal: AbortSignal
+  readonly wait: LockWait
+}
+
+async function acquire(path: string, { system, signal, wait }: Acquisition): Promise<string> {
   const { nonce, content } = ownContent(system)
   const since = system.monotonicMillis()
   for (;;) {
     if (createFile(path, content, 0o600)) return nonce
     const seen = inspect(path)
     if (seen !== null && isDead(seen, system)) removeDead(path, seen, system)
-    else if (system.monotonicMillis() - since > LOCK_WAIT_MS_MAX) {
-      throw new Fault('CLIENT_FILE_FAILED', { detail: `Another process holds ${path}.` })
-    } else await pause(POLL_MS + (system.randomBytes(1)[0]! % POLL_MS), signal)
+    else if (system.monotonicMillis() - since > wait.waitMsMax) throw wait.failure(path)
+    else await pause(POLL_MS + (system.randomBytes(1)[0]! % POLL_MS), signal)
   }
 }
 

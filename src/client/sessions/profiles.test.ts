@@ -17,6 +17,7 @@ function pathOn(platform: string, variables: Record<string, string>): string {
     system: realSystem(),
     platform,
     homeDirectory: '/home/account',
+    program: { path: '/nowhere/svc', userId: null },
     workingDirectory: '/work',
     stdin: { isTTY: false, readAll: unused, readLine: unused },
     stdout: { isTTY: false, write: unused },

@@ -1,0 +1,120 @@
+/**
+ * Goal: after a kill at any moment both names are a whole executable, and the next run finishes.
+ * Method: a process that kills itself before or after its N-th change of a file, for every N, and
+ * one that is killed by each program that it runs.
+ */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { NEW, OLD, UpgradeSite } from '../../../testing/client/upgrade-site.ts'
+
+const DYING = join(import.meta.dirname, '../../../testing/dying/dying-upgrade.ts')
+/** More than any upgrade needs; a test that found no end would prove nothing. */
+const CHANGES_MAX = 60
+
+/** Runs the upgrade of a site in a process of its own. */
+function dying(site: UpgradeSite, number: number, when: 'before' | 'after') {
+  const key = join(site.root, 'key.pub')
+  const args = [DYING, join(site.bin, 'svc'), site.release, key, String(number), when]
+  const { PATH = '', HOME = '' } = site.client.variables
+  return spawnSync(process.execPath, args, { encoding: 'utf8', env: { PATH, HOME } })
+}
+
+/** Returns the version that an executable says as a program. */
+function says(site: UpgradeSite, name: string): string {
+  const { stdout } = spawnSync(join(site.bin, name), ['version'], { encoding: 'utf8' })
+  return /svc-server (\S+)\+/.exec(stdout)?.[1] ?? `nothing: ${stdout}`
+}
+
+/** Kills a run at each change in turn, checks what is there, and lets the next run finish. */
+async function killEverywhere(
+  arrange: (site: UpgradeSite) => void,
+  finished: (site: UpgradeSite) => Promise<void>,
+  when: 'before' | 'after',
+): Promise<number> {
+  for (let number = 1; number <= CHANGES_MAX; number++) {
+    using site = new UpgradeSite()
+    arrange(site)
+    const { signal, stderr } = dying(site, number, when)
+    for (const name of ['svc', 'svc-server']) {
+      expect([OLD, NEW], `${name} after ${number}`).toContain(says(site, name))
+    }
+    if (signal === null) {
+      expect(stderr).not.toContain('Error')
+      return number - 1
+    }
+    expect(signal).toBe('SIGKILL')
+    await finished(site)
+  }
+  return CHANGES_MAX
+}
+
+const done = { server: NEW, client: NEW, running: NEW, beside: ['svc-server.previous'] }
+
+describe.each(['before', 'after'] as const)('a kill %s each change of a file', (when) => {
+  test('leaves whole executables, and the next run ends the upgrade', async () => {
+    const finish = async (site: UpgradeSite): Promise<void> => {
+      const { exit, err } = await site.upgrade()
+      expect([exit, err]).toEqual([0, expect.any(String)])
+      expect(site.seen()).toEqual(done)
+      expect(site.read('bin/.svc-install/receipt')).toContain(`version ${NEW}\n`)
+      expect(site.read('bin/.svc-install/files/LICENSE')).toBe('new licence')
+      expect(site.read('pages/man/man1/svc.1')).toBe(`man/man1/svc.1 of ${NEW}\n`)
+    }
+    const changes = await killEverywhere(() => {}, finish, when)
+    expect(changes).toBeGreaterThan(15)
+    expect(changes).toBeLessThan(CHANGES_MAX)
+  })
+
+  test('of a rollback leaves whole executables, and the next run ends with the previous', async () => {
+    const arrange = (site: UpgradeSite): void => site.let(NEW, 'fails')
+    const finish = async (site: UpgradeSite): Promise<void> => {
+      const { exit } = await site.upgrade()
+      expect(exit).toBe(1)
+      expect(site.seen()).toMatchObject({ server: OLD, client: OLD, running: OLD })
+      const beside = site.seen().beside.filter((name) => name !== 'svc-server.previous')
+      expect(beside).toEqual([])
+    }
+    const changes = await killEverywhere(arrange, finish, when)
+    expect(changes).toBeGreaterThan(12)
+    expect(changes).toBeLessThan(CHANGES_MAX)
+  })
+})
+
+/** Programs that an upgrade runs, by the line of a script that runs only then. */
+const PROGRAMS: readonly (readonly [string, string, string])[] = [
+  ['the check of the server', 'new', "echo 'Report of 0.6.0.'"],
+  ['the restart', 'tools/systemctl', 'echo "$1" >>'],
+  ['the start of the new version', 'tools/systemctl', 'else echo "$version" >'],
+  ['the question whether it is ready', 'new', 'ready) '],
+]
+
+test.each(PROGRAMS)('a kill during %s is continued by the next run', async (_, file, line) => {
+  using site = new UpgradeSite()
+  const kill = `if [ ! -e ${site.state}/killed ]; then echo >${site.state}/killed; kill -9 $PPID; fi`
+  const inject = (text: string): string => {
+    expect(text).toContain(line)
+    return line === 'ready) '
+      ? text.replace(line, `ready) ${kill}; `)
+      : text.replace(line, `${kill}; ${line}`)
+  }
+  if (file === 'new') {
+    const executable = inject(
+      site.executable(NEW).replaceAll("'Report of 0.6.0.'", "'Report of 0.6.0.'"),
+    )
+    site.publish(NEW, { executable })
+  } else {
+    const path = join(site.root, file)
+    const script = readFileSync(path, 'utf8')
+    writeFileSync(
+      path,
+      line.startsWith('else') ? script.replace('else echo', `else ${kill}; echo`) : inject(script),
+    )
+  }
+  expect(dying(site, 0, 'after').signal).toBe('SIGKILL')
+  for (const name of ['svc', 'svc-server']) expect([OLD, NEW]).toContain(says(site, name))
+  const { exit } = await site.upgrade()
+  expect(exit).toBe(0)
+  expect(site.seen()).toEqual(done)
+})
