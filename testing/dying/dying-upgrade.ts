@@ -1,7 +1,6 @@
 /**
- * Runs `svc upgrade` in a process of its own, which kills itself before or after the change of a
- * file with the given number. Arguments: the program, the home, the number, `before` or `after`,
- * and those of the command.
+ * Runs `svc upgrade` in a process of its own, which kills itself before the change of a file
+ * with the given number. Arguments: the program, the release, the file of its key, and the number.
  */
 import process from 'node:process'
 import type { Context } from '../../src/client/contexts.ts'
@@ -10,17 +9,15 @@ import { processEnvironment } from '../../src/client/process-environment.ts'
 import { type Disk, REAL_DISK } from '../../src/client/upgrade/disk.ts'
 import { upgrade } from '../../src/client/upgrade/upgrades.ts'
 
-const [path = '', release = '', keyFile = '', number = '', when = ''] = process.argv.slice(2)
+const [path = '', release = '', keyFile = '', number = ''] = process.argv.slice(2)
 let changes = 0
 
 /** Counts a change, and ends the process without any of its own code where it is the one. */
 function changing<A extends readonly unknown[]>(change: (...args: A) => void) {
   return (...args: A): void => {
     changes += 1
-    const isLast = changes === Number(number)
-    if (isLast && when === 'before') process.kill(process.pid, 'SIGKILL')
+    if (changes === Number(number)) process.kill(process.pid, 'SIGKILL')
     change(...args)
-    if (isLast) process.kill(process.pid, 'SIGKILL')
   }
 }
 

@@ -8,6 +8,7 @@ import { basename, dirname, join } from 'node:path'
 import type { ClientEnvironment } from '../environment.ts'
 import { withPath } from '../files.ts'
 import { rejected } from './faults.ts'
+import { JOURNAL, readJournal, WORK_DIRECTORY } from './journal.ts'
 import type { Run } from './programs.ts'
 
 /** The names of the one executable, first the one that is replaced first. */
@@ -58,8 +59,11 @@ export async function findInstallation(
   await requireOwnFiles(path, run)
   const [primary, ...others] = NAMES.map((name) => join(directory, name)).filter(isRegularFile)
   if (primary === undefined) throw rejected('CLIENT_UPGRADE_IMPOSSIBLE', `${path} was removed.`)
-  const receipt = findReceipt(environment, directory, fileDigest(primary))
-  const target = receipt?.target ?? targetOf(primary)
+  // An upgrade that was interrupted leaves a receipt of the other version.
+  const journal = readJournal(join(directory, WORK_DIRECTORY, JOURNAL))
+  const begun = journal === null ? [] : [journal.fromDigest, journal.toDigest]
+  const receipt = findReceipt(environment, directory, [fileDigest(primary), ...begun])
+  const target = receipt?.target ?? journal?.target ?? targetOf(primary)
   if (target === null) {
     throw rejected(
       'CLIENT_UPGRADE_IMPOSSIBLE',
@@ -124,17 +128,17 @@ async function askedOwner(path: string, run: Run): Promise<Owner | null> {
   return red.status === 0 && PACKAGE.test(named) ? { manager: 'rpm', name: named } : null
 }
 
-/** The receipt that names the digest of the executable, so that it is not one of other files. */
+/** The receipt that names one of the digests of the executable, so that it is not one of other files. */
 function findReceipt(
   environment: ClientEnvironment,
   directory: string,
-  digest: string,
+  digests: readonly string[],
 ): Receipt | null {
   const home =
     environment.variable('XDG_DATA_HOME') || join(environment.homeDirectory, '.local/share')
   const places = [join(directory, '.svc-install'), join(home, 'svc'), '/usr/local/share/svc']
   const receipts = places.map(readReceipt)
-  return receipts.find((receipt) => receipt?.executable === digest) ?? null
+  return receipts.find((receipt) => digests.includes(receipt?.executable ?? '')) ?? null
 }
 
 /** Returns null where there is no receipt of install.sh. */

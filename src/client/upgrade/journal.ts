@@ -6,6 +6,10 @@ import { rmSync } from 'node:fs'
 import { writeFileAtomic } from '../../system/files.ts'
 import { readIfPresent, withPath } from '../files.ts'
 
+/** The directory of files under way, beside the executables, and the journal in it. */
+export const WORK_DIRECTORY = '.svc-upgrade'
+export const JOURNAL = 'journal.json'
+
 const BYTES_MAX = 16 * 1024
 
 export interface Journal {

@@ -1,7 +1,7 @@
 /**
  * Goal: after a kill at any moment both names are a whole executable, and the next run finishes.
- * Method: a process that kills itself before or after its N-th change of a file, for every N, and
- * one that is killed by each program that it runs.
+ * Method: a process that kills itself before its N-th change of a file, for every N, and one that
+ * is killed by each program that it runs.
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -14,9 +14,9 @@ const DYING = join(import.meta.dirname, '../../../testing/dying/dying-upgrade.ts
 const CHANGES_MAX = 60
 
 /** Runs the upgrade of a site in a process of its own. */
-function dying(site: UpgradeSite, number: number, when: 'before' | 'after') {
+function dying(site: UpgradeSite, number: number) {
   const key = join(site.root, 'key.pub')
-  const args = [DYING, join(site.bin, 'svc'), site.release, key, String(number), when]
+  const args = [DYING, join(site.bin, 'svc'), site.release, key, String(number)]
   const { PATH = '', HOME = '' } = site.client.variables
   return spawnSync(process.execPath, args, { encoding: 'utf8', env: { PATH, HOME } })
 }
@@ -31,12 +31,11 @@ function says(site: UpgradeSite, name: string): string {
 async function killEverywhere(
   arrange: (site: UpgradeSite) => void,
   finished: (site: UpgradeSite) => Promise<void>,
-  when: 'before' | 'after',
 ): Promise<number> {
   for (let number = 1; number <= CHANGES_MAX; number++) {
     using site = new UpgradeSite()
     arrange(site)
-    const { signal, stderr } = dying(site, number, when)
+    const { signal, stderr } = dying(site, number)
     for (const name of ['svc', 'svc-server']) {
       expect([OLD, NEW], `${name} after ${number}`).toContain(says(site, name))
     }
@@ -52,7 +51,7 @@ async function killEverywhere(
 
 const done = { server: NEW, client: NEW, running: NEW, beside: ['svc-server.previous'] }
 
-describe.each(['before', 'after'] as const)('a kill %s each change of a file', (when) => {
+describe('a kill before each change of a file', () => {
   test('leaves whole executables, and the next run ends the upgrade', async () => {
     const finish = async (site: UpgradeSite): Promise<void> => {
       const { exit, err } = await site.upgrade()
@@ -62,7 +61,7 @@ describe.each(['before', 'after'] as const)('a kill %s each change of a file', (
       expect(site.read('bin/.svc-install/files/LICENSE')).toBe('new licence')
       expect(site.read('pages/man/man1/svc.1')).toBe(`man/man1/svc.1 of ${NEW}\n`)
     }
-    const changes = await killEverywhere(() => {}, finish, when)
+    const changes = await killEverywhere(() => {}, finish)
     expect(changes).toBeGreaterThan(15)
     expect(changes).toBeLessThan(CHANGES_MAX)
   })
@@ -76,45 +75,38 @@ describe.each(['before', 'after'] as const)('a kill %s each change of a file', (
       const beside = site.seen().beside.filter((name) => name !== 'svc-server.previous')
       expect(beside).toEqual([])
     }
-    const changes = await killEverywhere(arrange, finish, when)
+    const changes = await killEverywhere(arrange, finish)
     expect(changes).toBeGreaterThan(12)
     expect(changes).toBeLessThan(CHANGES_MAX)
   })
 })
 
-/** Programs that an upgrade runs, by the line of a script that runs only then. */
-const PROGRAMS: readonly (readonly [string, string, string])[] = [
-  ['the check of the server', 'new', "echo 'Report of 0.6.0.'"],
-  ['the restart', 'tools/systemctl', 'echo "$1" >>'],
-  ['the start of the new version', 'tools/systemctl', 'else echo "$version" >'],
-  ['the question whether it is ready', 'new', 'ready) '],
+/** Programs that an upgrade runs: the script, and the line of it that is replaced. */
+const PROGRAMS: readonly (readonly [string, 'release' | 'systemctl', string])[] = [
+  ['the check of the server', 'release', "else echo 'Report of"],
+  ['the stop of the old version', 'systemctl', 'rm -f'],
+  ['the start of the new version', 'systemctl', 'else echo "$version"'],
+  ['the question whether it is ready', 'release', 'ready) ['],
 ]
 
-test.each(PROGRAMS)('a kill during %s is continued by the next run', async (_, file, line) => {
+test.each(PROGRAMS)('a kill during %s is continued by the next run', async (_, script, line) => {
   using site = new UpgradeSite()
-  const kill = `if [ ! -e ${site.state}/killed ]; then echo >${site.state}/killed; kill -9 $PPID; fi`
-  const inject = (text: string): string => {
+  const once = `if mkdir ${site.state}/killed 2>/dev/null; then kill -9 $PPID; fi`
+  const words = line.split(' ')
+  const injected = (text: string): string => {
     expect(text).toContain(line)
-    return line === 'ready) '
-      ? text.replace(line, `ready) ${kill}; `)
-      : text.replace(line, `${kill}; ${line}`)
+    // The first word belongs to the syntax of the shell, but for a plain command.
+    if (words[0] === 'rm') return text.replace(line, () => `${once}; ${line}`)
+    return text.replace(line, () => `${words[0]} ${once}; ${words.slice(1).join(' ')}`)
   }
-  if (file === 'new') {
-    const executable = inject(
-      site.executable(NEW).replaceAll("'Report of 0.6.0.'", "'Report of 0.6.0.'"),
-    )
-    site.publish(NEW, { executable })
+  if (script === 'release') {
+    site.publish(NEW, { executable: injected(site.executable(NEW)) })
   } else {
-    const path = join(site.root, file)
-    const script = readFileSync(path, 'utf8')
-    writeFileSync(
-      path,
-      line.startsWith('else') ? script.replace('else echo', `else ${kill}; echo`) : inject(script),
-    )
+    const path = join(site.root, 'tools/systemctl')
+    writeFileSync(path, injected(readFileSync(path, 'utf8')))
   }
-  expect(dying(site, 0, 'after').signal).toBe('SIGKILL')
+  expect(dying(site, 0).signal).toBe('SIGKILL')
   for (const name of ['svc', 'svc-server']) expect([OLD, NEW]).toContain(says(site, name))
-  const { exit } = await site.upgrade()
-  expect(exit).toBe(0)
+  expect((await site.upgrade()).exit).toBe(0)
   expect(site.seen()).toEqual(done)
 })

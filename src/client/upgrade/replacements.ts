@@ -8,7 +8,7 @@ import { Fault, isFault } from '../../errors/fault.ts'
 import { explanation } from '../explanations.ts'
 import { type Disk, putFile } from './disk.ts'
 import { fileDigest } from './installations.ts'
-import { type Journal, removeJournal, writeJournal } from './journal.ts'
+import { JOURNAL, type Journal, removeJournal, writeJournal } from './journal.ts'
 import type { Run } from './programs.ts'
 import { canStart } from './server-checks.ts'
 import type { Service } from './services/service.ts'
@@ -37,7 +37,7 @@ export interface Places {
 }
 
 /** Names inside the directory of files under way. */
-export const WORK = { executable: 'svc-server', members: 'files', journal: 'journal.json' } as const
+export const WORK = { executable: 'svc-server', members: 'files', journal: JOURNAL } as const
 
 export interface Replacement {
   readonly places: Places

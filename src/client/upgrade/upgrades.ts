@@ -19,7 +19,7 @@ import { type Disk, REAL_DISK } from './disk.ts'
 import type { Source } from './downloads.ts'
 import { rejected } from './faults.ts'
 import { fileDigest, findInstallation, type Installation } from './installations.ts'
-import { type Journal, readJournal } from './journal.ts'
+import { type Journal, readJournal, WORK_DIRECTORY } from './journal.ts'
 import { KEY_FILE_BYTES_MAX, type PublicKey, parsePublicKey } from './minisign.ts'
 import { programRunner, type Run } from './programs.ts'
 import { downloadArchive, readRelease, type SignedRelease } from './releases.ts'
@@ -28,7 +28,6 @@ import { checkServer, type ServerCheck } from './server-checks.ts'
 import type { Service } from './services/service.ts'
 import { findService } from './services/services.ts'
 
-const WORK_DIRECTORY = '.svc-upgrade'
 const LOCK = '.svc-upgrade.lock'
 const ARCHIVE = 'archive.tar.gz'
 /** Other processes presume a lock dead that is not renewed for a minute. */
@@ -145,6 +144,14 @@ class Upgrade {
       const resumed = await this.#resume(journal, service)
       if (resumed !== null) return resumed
     }
+    try {
+      return await this.#begin(service)
+    } finally {
+      if (readJournal(join(this.#work, WORK.journal)) === null) this.#clear()
+    }
+  }
+
+  async #begin(service: Service | null): Promise<UpgradeOutcome> {
     const from = await this.#installedVersion()
     const source = this.#source()
     const release = await readRelease(source, this.#key())
@@ -159,17 +166,13 @@ class Upgrade {
       kept: [],
     }
     if (!this.#isWanted(release, from, source)) return { ...outcome, outcome: 'current' }
-    try {
-      const prepared = await this.#prepare(source, release, service)
-      const { check } = prepared
-      if (this.#request.checks) return { ...outcome, check, outcome: 'checked' }
-      this.#requirePermission(check)
-      const next = this.#journal(prepared, outcome)
-      const kept = await this.#context.uninterrupted(replace(this.#replacement(service), next))
-      return { ...outcome, check, kept, outcome: 'upgraded' }
-    } finally {
-      if (readJournal(join(this.#work, WORK.journal)) === null) this.#clear()
-    }
+    const prepared = await this.#prepare(source, release, service)
+    const { check } = prepared
+    if (this.#request.checks) return { ...outcome, check, outcome: 'checked' }
+    this.#requirePermission(check)
+    const next = this.#journal(prepared, outcome)
+    const kept = await this.#context.uninterrupted(replace(this.#replacement(service), next))
+    return { ...outcome, check, kept, outcome: 'upgraded' }
   }
 
   /** Finds the service. Throws CLIENT_UPGRADE_IMPOSSIBLE where only root can act as its user. */
