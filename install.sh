@@ -348,6 +348,8 @@ install_artefact() {
     say "target $target"
     say "artefact $digest"
     say "executable $(sha256 "$directory/svc-server")"
+    # `svc upgrade` asks the same mirror for the next version.
+    case "${SVC_BASE_URL:-}" in https://*) say "base $SVC_BASE_URL" ;; esac
   } >"$receipt"
   say "Installed $directory/svc and $directory/svc-server."
 }

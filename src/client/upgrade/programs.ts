@@ -18,6 +18,8 @@ export interface ProgramOptions {
   /** The user that runs it; null for that of this process. */
   readonly user?: User | null
   readonly timeoutMs?: number
+  /** The name that the program sees as its own; that of its file where absent. */
+  readonly name?: string
   readonly signal?: AbortSignal
 }
 
@@ -47,7 +49,7 @@ function runBounded(
   inherited: Readonly<Record<string, string>>,
   options: ProgramOptions,
 ): Promise<Ended> {
-  const { variables = {}, user = null, timeoutMs = TIMEOUT_MS, signal } = options
+  const { variables = {}, user = null, timeoutMs = TIMEOUT_MS, name, signal } = options
   const given = Object.entries(variables).map(
     ([name, value]) => [name, typeof value === 'string' ? value : value.reveal()] as const,
   )
@@ -60,11 +62,12 @@ function runBounded(
       // An interrupt of the terminal must not reach a restart that is under way.
       detached: true,
       ...(user !== null && user),
+      ...(name !== undefined && { argv0: name }),
       ...(signal !== undefined && { signal }),
     })
-    for (const name of ['stdout', 'stderr'] as const) {
-      child[name].setEncoding('utf8').on('data', (text: string) => {
-        if (ended[name].length < OUTPUT_BYTES_MAX) ended[name] += text
+    for (const stream of ['stdout', 'stderr'] as const) {
+      child[stream].setEncoding('utf8').on('data', (text: string) => {
+        if (ended[stream].length < OUTPUT_BYTES_MAX) ended[stream] += text
       })
     }
     const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)

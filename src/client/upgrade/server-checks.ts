@@ -42,10 +42,13 @@ export async function checkServer(
   return { ...report, isOneWay: people.status === EXIT_ONE_WAY, text: people.stdout.trimEnd() }
 }
 
-/** Returns whether a version would start on the databases as they are. */
+/**
+ * Returns whether a version would start on the databases as they are. The file may have any name,
+ * by which the program would not know that it is the server.
+ */
 export async function canStart(run: Run, executable: string, service: Service): Promise<boolean> {
   const { user, variables } = service
-  const options = { user, variables, timeoutMs: CHECK_MS }
+  const options = { user, variables, timeoutMs: CHECK_MS, name: 'svc-server' }
   const { status } = await run([executable, 'upgrade', '--check'], options)
   return status === EXIT_READY || status === EXIT_ONE_WAY
 }

@@ -1,0 +1,43 @@
+/** Executables as a release has them: compiled, with a version and a key of their own. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { bundle, ROOT } from '../../build/bundle.ts'
+import { compile } from '../../build/compile.ts'
+
+const VERSION_FILE = /src[/\\]value[/\\]version\.ts$/
+
+/** Compiles `svc-server` into a folder below `dist`, which `dispose` removes. */
+export async function compileRelease(
+  version: string,
+  publicKey: string,
+): Promise<{ readonly server: string; dispose(): void }> {
+  mkdirSync(join(ROOT, 'dist'), { recursive: true })
+  const folder = mkdtempSync(join(ROOT, 'dist/release-'))
+  const outfile = join(folder, 'main.js')
+  const before = process.env.SVC_RELEASE_PUBLIC_KEY
+  process.env.SVC_RELEASE_PUBLIC_KEY = publicKey
+  try {
+    const withVersion = (path: string) =>
+      readFileSync(path, 'utf8').replace(/VERSION = '.+'/, `VERSION = '${version}'`)
+    await bundle({
+      outfile,
+      plugins: [
+        {
+          name: 'version',
+          setup({ onLoad }) {
+            onLoad({ filter: VERSION_FILE }, ({ path }) => ({
+              contents: withVersion(path),
+              loader: 'ts',
+            }))
+          },
+        },
+      ],
+    })
+  } finally {
+    if (before === undefined) delete process.env.SVC_RELEASE_PUBLIC_KEY
+    else process.env.SVC_RELEASE_PUBLIC_KEY = before
+  }
+  const suffix = `.${basename(folder)}`
+  const server = compile(process.execPath, folder, { module: outfile, suffix })
+  return { server, dispose: () => rmSync(folder, { recursive: true, force: true }) }
+}
