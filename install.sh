@@ -407,7 +407,7 @@ cannot_run() {
 remove() {
   if [ ! -f "$receipt" ]; then die "Nothing of this installer is in $directory."; fi
   remove_shared
-  for path in "$directory/svc" "$directory/svc-server" "$share"; do
+  for path in "$directory/svc" "$directory/svc-server" "$directory/svc-server.previous" "$share"; do
     if [ "$dry_run" = 1 ]; then say "Would remove $path."; else rm -rf "$path"; fi
   done
   if [ "$dry_run" = 0 ]; then say 'Removed. Data, settings and secrets are where they were.'; fi

@@ -329,6 +329,7 @@ test('an installation can be removed', () => {
   release()
   install()
   writeFileSync(join(work, 'bin/other'), '')
+  writeFileSync(join(work, 'bin/svc-server.previous'), 'text')
   expect(install(['--uninstall']).status).toBe(0)
   expect(readdirSync(join(work, 'bin'))).toEqual(['other'])
 })
@@ -426,4 +427,14 @@ test('a service gets its unit, its settings and one pepper, each only once', () 
 test('the installer template does not install', () => {
   writeFileSync(join(work, 'install.sh'), readFileSync(join(ROOT, 'install.sh')))
   expect(install().stderr).toContain('source of the installer')
+})
+
+test('the receipt names an https mirror', () => {
+  release()
+  const PATH = `${work}:/usr/bin:/bin:/usr/sbin:/sbin`
+  const curl = `#!/bin/sh\ncp "${work}/mirror/\${9##*/}" "$8"\n`
+  writeFileSync(join(work, 'curl'), curl, { mode: 0o755 })
+  const base = 'https://mirror.test/svc'
+  expect(install([], { PATH, SVC_BASE_URL: base }).stderr).toBe('')
+  expect(readFileSync(join(work, 'bin/.svc-install/receipt'), 'utf8')).toContain(`\nbase ${base}\n`)
 })

@@ -33,7 +33,7 @@ export interface Pipes {
 export interface RunningProgram {
   /** The file that runs: the executable, or the runtime of the packed client. */
   readonly path: string
-  /** Number of the user that runs it; null where users have none. */
+  /** Number of the user that runs it; null if users have none. */
   readonly userId: number | null
 }
 

@@ -240,6 +240,7 @@ const LINES: readonly (readonly string[])[] = [
   ['dev', 'hook', 'stripe', '--file', 'missing'],
   ['console', ...REMOTE],
   ['freeze', 'chat', '--url', 'https://app.test'],
+  ['upgrade', '--check'],
   ['init', '--root', 'new', '--workspace', 'missing'],
   ['login', '--url', 'https://x', '--code-env', 'UNSET'],
   ['call', 'f.g', ...REMOTE, '--url', 'https://x', '--key-env', 'UNSET', '--target', 'channel:x'],

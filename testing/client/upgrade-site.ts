@@ -99,7 +99,9 @@ case "$1" in
     echo "${version} $SERVICE_STATE_DIRECTORY $PLAIN" >>${state}/checks
     if [ "$3" = --json ]; then cat ${state}/json-${version}; else echo 'Report of ${version}.'; fi
     exit "$(cat ${state}/exit-${version})" ;;
-  ready) [ "$(cat ${state}/running)" = '${version}' ] && [ ! -e ${state}/broken-${version} ] || exit 5 ;;
+  ready)
+    [ "$(cat ${state}/running)" = '${version}' ] || exit 5
+    [ ! -e ${state}/broken-${version} ] || exit 5 ;;
   *) exit 2 ;;
 esac
 `
@@ -200,5 +202,5 @@ esac
   }
 }
 
-/** What `seen` returns before any upgrade, and after one that was rejected. */
+/** The result of `seen` before any upgrade, and after one that was rejected. */
 export const UNTOUCHED = { server: OLD, client: OLD, running: OLD, beside: [] as string[] }

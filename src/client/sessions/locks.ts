@@ -49,7 +49,10 @@ const DEFAULT_WAIT: LockWait = {
   failure: (path) => new Fault('CLIENT_FILE_FAILED', { detail: `Another process holds ${path}.` }),
 }
 
-/** Runs `work` while holding the lock. Throws the failure of `wait`, by default CLIENT_FILE_FAILED. */
+/**
+ * Runs `work` while holding the lock. Throws the failure of `wait`, which is CLIENT_FILE_FAILED by
+ * default.
+ */
 export async function withLock<T>(
   path: string,
   system: System,

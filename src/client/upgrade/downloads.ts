@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isFault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import { errorCode } from '../files.ts'
 import { ConnectFailure } from '../network/connections.ts'
 import { type Address, isPermitted } from './addresses.ts'
@@ -104,7 +104,8 @@ async function read(source: Source, name: string, reading: Reading): Promise<boo
     })
     return true
   } catch (error) {
-    if (isFault(error) || signal.aborted || isLocal(error)) throw error
+    if (signal.aborted) throw new Fault('CLIENT_INTERRUPTED')
+    if (isFault(error) || isLocal(error)) throw error
     const at = `${address.url}/${name}`
     if (error instanceof ConnectFailure) {
       throw undelivered(`${at} cannot be reached: ${error.message}.`, error)

@@ -9,7 +9,7 @@ export type ServiceVariables = Readonly<Record<string, Secret>>
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-/** Parses an environment file. A line that is no assignment is ignored, as systemd does. */
+/** Parses an environment file. Other lines than assignments are ignored, as systemd does. */
 export function parseEnvironmentFile(text: string): ServiceVariables {
   const variables: Record<string, Secret> = {}
   for (const line of logicalLines(text)) {

@@ -28,7 +28,7 @@ export interface Installation {
   readonly directory: string
   /** `svc-server`, or `svc` where that is the only one. */
   readonly primary: string
-  /** The other name; null where there is none, or where it is a link to the first. */
+  /** The other name; null if there is none, or where it is a link to the first. */
   readonly secondary: string | null
   readonly target: string
   /** Null for executables that install.sh did not install. */
@@ -128,7 +128,7 @@ async function askedOwner(path: string, run: Run): Promise<Owner | null> {
   return red.status === 0 && PACKAGE.test(named) ? { manager: 'rpm', name: named } : null
 }
 
-/** The receipt that names one of the digests of the executable, so that it is not one of other files. */
+/** Returns the receipt that names one of the digests: others belong to other executables. */
 function findReceipt(
   environment: ClientEnvironment,
   directory: string,
@@ -141,7 +141,7 @@ function findReceipt(
   return receipts.find((receipt) => digests.includes(receipt?.executable ?? '')) ?? null
 }
 
-/** Returns null where there is no receipt of install.sh. */
+/** Returns null if there is no receipt of install.sh. */
 export function readReceipt(share: string): Receipt | null {
   const lines = (readText(join(share, 'receipt')) ?? '').split('\n')
   const field = (name: string): string | null =>

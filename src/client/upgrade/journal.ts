@@ -28,7 +28,7 @@ export interface Journal {
   readonly isOneWay: boolean
   /** Estimated seconds of these migrations. */
   readonly migrationSeconds: number
-  /** Whether the server ran when the upgrade began. */
+  /** True if the server ran when the upgrade began. */
   readonly wasRunning: boolean
   readonly step: 'forward' | 'back'
 }

@@ -52,7 +52,7 @@ async function killEverywhere(
 const done = { server: NEW, client: NEW, running: NEW, beside: ['svc-server.previous'] }
 
 describe('a kill before each change of a file', () => {
-  test('leaves whole executables, and the next run ends the upgrade', async () => {
+  test('a killed upgrade leaves whole executables, and the next run ends it', async () => {
     const finish = async (site: UpgradeSite): Promise<void> => {
       const { exit, err } = await site.upgrade()
       expect([exit, err]).toEqual([0, expect.any(String)])
@@ -66,7 +66,7 @@ describe('a kill before each change of a file', () => {
     expect(changes).toBeLessThan(CHANGES_MAX)
   })
 
-  test('of a rollback leaves whole executables, and the next run ends with the previous', async () => {
+  test('a killed rollback leaves whole executables, and the next run ends it', async () => {
     const arrange = (site: UpgradeSite): void => site.let(NEW, 'fails')
     const finish = async (site: UpgradeSite): Promise<void> => {
       const { exit } = await site.upgrade()
@@ -86,13 +86,13 @@ const PROGRAMS: readonly (readonly [string, 'release' | 'systemctl', string])[] 
   ['the check of the server', 'release', "else echo 'Report of"],
   ['the stop of the old version', 'systemctl', 'rm -f'],
   ['the start of the new version', 'systemctl', 'else echo "$version"'],
-  ['the question whether it is ready', 'release', 'ready) ['],
+  ['the question whether it is ready', 'release', 'ready)\n    ['],
 ]
 
 test.each(PROGRAMS)('a kill during %s is continued by the next run', async (_, script, line) => {
   using site = new UpgradeSite()
   const once = `if mkdir ${site.state}/killed 2>/dev/null; then kill -9 $PPID; fi`
-  const words = line.split(' ')
+  const words = line.split(/\s+/)
   const injected = (text: string): string => {
     expect(text).toContain(line)
     // The first word belongs to the syntax of the shell, but for a plain command.

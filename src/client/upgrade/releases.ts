@@ -1,6 +1,6 @@
 /**
- * What a release is by its signature: the version, and the digest of each file. Nothing of a
- * release is used before the signature of its list was verified.
+ * Reads the signed list of a release: its version, and the digest of each file. No file is
+ * used before the signature of the list was verified.
  */
 import { addressText } from './addresses.ts'
 import { download, readSmall, type Source } from './downloads.ts'
@@ -31,7 +31,7 @@ const PROBLEMS: Readonly<Record<SignatureProblem, string>> = {
 
 export interface SignedRelease {
   readonly version: string
-  /** When it was signed, as ISO 8601. */
+  /** The time of the signature, as ISO 8601. */
   readonly signedAt: string
   /** SHA-256 of each file by its name. */
   readonly digests: ReadonlyMap<string, string>

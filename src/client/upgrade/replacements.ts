@@ -51,7 +51,7 @@ export interface Replacement {
 }
 
 /**
- * Puts the new executable in place, and goes on as `complete` does. Throws
+ * Puts the new executable in place, and continues as `complete` does. Throws
  * CLIENT_UPGRADE_ROLLED_BACK and CLIENT_UPGRADE_NOT_READY.
  */
 export async function replace(replacement: Replacement, journal: Journal): Promise<string[]> {
@@ -123,7 +123,8 @@ async function goBack(replacement: Replacement, forward: Journal): Promise<never
   if (service === null) return goBackAlone(replacement, journal)
   writeJournal(join(places.work, WORK.journal), journal)
   const log = await service.log()
-  const reason = `${journal.to} did not become ready.${log === '' ? '' : ` Its log ends:\n${log}\n`}`
+  const end = log === '' ? '' : ` Its log ends:\n${log}\n`
+  const reason = `${journal.to} did not become ready.${end}`
   if (await service.isRunning()) await service.stop()
   const { from } = journal
   const isThere = lstatSync(places.previous, { throwIfNoEntry: false })?.isFile() === true
@@ -149,7 +150,7 @@ async function goBack(replacement: Replacement, forward: Journal): Promise<never
   throw notReady(`${reason} ${from} was restored, and is not ready either.`)
 }
 
-/** Restores the files for a run that continues where no service is found any more. */
+/** Restores the files for a run that continues without a service to start. */
 function goBackAlone({ places, disk }: Replacement, { from }: Journal): never {
   putFile(disk, places.previous, places.primary)
   removeWork({ places, disk })

@@ -1,4 +1,4 @@
-/** What the new version says about the server of this machine: `svc-server upgrade --check`. */
+/** Lets the new version check the server of this machine: `svc-server upgrade --check`. */
 import { rejected } from './faults.ts'
 import type { Run } from './programs.ts'
 import type { Service } from './services/service.ts'
@@ -12,7 +12,7 @@ const EXIT_ONE_WAY = 4
 export interface ServerCheck {
   /** True if the installed version cannot start after the migrations of the new one. */
   readonly isOneWay: boolean
-  /** Where the start makes a backup before one-way migrations; null if it makes none. */
+  /** The place of the backup before one-way migrations; null if the start makes none. */
   readonly backup: string | null
   /** Estimated seconds of the migrations. */
   readonly seconds: number
@@ -20,7 +20,7 @@ export interface ServerCheck {
   readonly text: string
 }
 
-/** Runs the mode with the settings and as the user of the service. Throws CLIENT_UPGRADE_BLOCKED. */
+/** Runs the mode with the settings and the user of the service. Throws CLIENT_UPGRADE_BLOCKED. */
 export async function checkServer(
   run: Run,
   executable: string,

@@ -1,6 +1,6 @@
 /**
- * What install.sh installed beside the executables: its copy of the files of the release, manual
- * pages and completions, and the receipt. Files that somebody changed stay as they are.
+ * Updates the files that install.sh installed beside the executables: its copy of the release,
+ * manual pages and completions, and the receipt. Files that were changed since stay as they are.
  */
 import { lstatSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

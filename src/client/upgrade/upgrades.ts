@@ -54,7 +54,7 @@ export interface UpgradeOutcome {
   readonly outcome: 'current' | 'checked' | 'upgraded'
   readonly from: string
   readonly to: string
-  /** When the release was signed; null for an upgrade that an earlier run had begun. */
+  /** The time of the signature; null for an upgrade that an earlier run had begun. */
   readonly signedAt: string | null
   readonly directory: string
   /** Null where no manager runs the server. */
@@ -62,7 +62,7 @@ export interface UpgradeOutcome {
   readonly wasRunning: boolean
   /** Null where no server was checked. */
   readonly check: ServerCheck | null
-  /** Files that were left as they are, since somebody changed them. */
+  /** Files that were left as they are, since they were changed after their installation. */
   readonly kept: readonly string[]
 }
 
@@ -90,10 +90,7 @@ async function exclusively<T>(
   const failure = () => rejected('CLIENT_UPGRADE_RUNNING', `It holds ${path}.`)
   let renewal: ReturnType<typeof setInterval> | undefined
   const renewed = (): Promise<T> => {
-    renewal = setInterval(() => {
-      const now = environment.system.nowMillis() / 1_000
-      utimesSync(path, now, now)
-    }, LOCK_RENEWAL_MS)
+    renewal = setInterval(() => renew(path, environment.system.nowMillis()), LOCK_RENEWAL_MS)
     return work()
   }
   try {
@@ -104,6 +101,14 @@ async function exclusively<T>(
     throw explained(error, { next: `Run the command as the owner of ${directory}.` })
   } finally {
     clearInterval(renewal)
+  }
+}
+
+function renew(path: string, nowMillis: number): void {
+  try {
+    utimesSync(path, nowMillis / 1_000, nowMillis / 1_000)
+  } catch {
+    // The lock was removed by hand. Files that are replaced meanwhile stay whole all the same.
   }
 }
 

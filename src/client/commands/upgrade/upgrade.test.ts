@@ -23,8 +23,8 @@ function site(options: SiteOptions = {}): UpgradeSite {
 
 const UPGRADED = { server: NEW, client: NEW, running: NEW, beside: ['svc-server.previous'] }
 
-describe('an upgrade', () => {
-  test('replaces both names, restarts the server and waits until it is ready', async () => {
+describe('svc upgrade', () => {
+  test('an upgrade replaces both names, restarts the server and waits for it', async () => {
     const machine = site()
     const { exit, out, err } = await machine.upgrade()
     expect([exit, err]).toEqual([0, 'Restarting svc-server.service.\n'])
@@ -37,13 +37,13 @@ describe('an upgrade', () => {
     }
   })
 
-  test('lets the new version check the server with the settings of the service', async () => {
+  test('the new version checks the server with the settings of the service', async () => {
     const machine = site()
     await machine.upgrade()
     expect(machine.read('state/checks')).toBe(`${NEW} /var/lib/svc word\n`.repeat(2))
   })
 
-  test('replaces pages and completions that nobody changed, and says which it left', async () => {
+  test('pages and completions are replaced, but for changed ones, which are named', async () => {
     const machine = site()
     const changed = join(machine.pages, 'zsh/site-functions/_svc')
     appendFileSync(changed, '# own\n')
@@ -58,21 +58,21 @@ describe('an upgrade', () => {
     expect((await machine.upgrade()).out).toContain(`${NEW} is installed`)
   })
 
-  test('does not start a server that did not run', async () => {
+  test('an upgrade does not start a server that did not run', async () => {
     const machine = site({ isRunning: false })
     const { exit, out } = await machine.upgrade()
     expect([exit, out]).toEqual([0, expect.stringContaining('does not run, so it was not started')])
     expect(machine.seen()).toEqual({ ...UPGRADED, running: '' })
   })
 
-  test('says that a server without a service must be restarted', async () => {
+  test('an upgrade says that a server without a service must be restarted', async () => {
     const machine = site({ hasService: false })
     const { exit, out } = await machine.upgrade()
     expect([exit, out]).toEqual([0, expect.stringContaining('Restart a server that runs')])
     expect(machine.seen()).toEqual({ ...UPGRADED, running: OLD })
   })
 
-  test('to the installed version changes nothing', async () => {
+  test('an upgrade to the installed version changes nothing', async () => {
     const machine = site()
     machine.publish(OLD)
     const { exit, out } = await machine.upgrade('--json')
@@ -93,7 +93,7 @@ describe('an upgrade', () => {
     expect(machine.read('state/calls')).toBe('')
   })
 
-  test('takes the address with the version in it', async () => {
+  test('an address may have the version in it', async () => {
     const machine = site()
     const from = ['--from', `${machine.root}/{version}`]
     expect((await machine.upgrade(...from)).err).toContain('name the version with --version')
@@ -217,7 +217,7 @@ test('no changed byte of an archive is accepted', async () => {
   expect(machine.seen()).toEqual(UNTOUCHED)
 })
 
-test('without a key nothing is read from the release', async () => {
+test('an upgrade without a key reads nothing of the release', async () => {
   const machine = site()
   const { exit, err } = await machine.client.run('upgrade', '--from', machine.release)
   expect([exit, err]).toEqual([2, expect.stringContaining('has no key of its releases')])
@@ -236,7 +236,7 @@ test('an older version is installed where that is permitted', async () => {
 })
 
 describe('an upgrade that is one way', () => {
-  test('needs a permission, and another one where no backup is made before', async () => {
+  test('a one-way upgrade needs a permission, and another one without a backup', async () => {
     const machine = site()
     machine.check(NEW, { exit: 4 })
     const plain = await machine.upgrade('--yes')
@@ -249,7 +249,7 @@ describe('an upgrade that is one way', () => {
     expect(machine.seen()).toEqual(UPGRADED)
   })
 
-  test('is taken back while nothing was migrated', async () => {
+  test('a one-way upgrade is taken back while nothing was migrated', async () => {
     const machine = site()
     machine.check(NEW, { exit: 4, backup: 'root' })
     machine.let(NEW, 'fails')
@@ -258,7 +258,7 @@ describe('an upgrade that is one way', () => {
     expect(machine.seen()).toMatchObject({ server: OLD, client: OLD, running: OLD })
   })
 
-  test('is not taken back once the databases were migrated', async () => {
+  test('a one-way upgrade is not taken back once the databases were migrated', async () => {
     const machine = site()
     machine.check(NEW, { exit: 4, backup: 'root' })
     machine.let(NEW, 'migrates')
@@ -267,14 +267,14 @@ describe('an upgrade that is one way', () => {
     expect(exit).toBe(9)
     expect(err).toContain('The databases were migrated, and 0.5.0 cannot start on them')
     expect(err).toContain('The way back is the backup')
-    // The manager goes on to start the new version, which both names are.
+    // The manager continues to start the new version, which both names are.
     expect(machine.seen()).toEqual(UPGRADED)
     expect(machine.read('state/calls')).toBe('restart\nstop\nstart\n')
   })
 })
 
 describe('a server that does not become ready', () => {
-  test('is put back and serves again, and the error has the end of its log', async () => {
+  test('the previous version serves again, and the error has the end of the log', async () => {
     const machine = site()
     machine.let(NEW, 'broken')
     const { exit, err } = await machine.upgrade()
@@ -286,7 +286,7 @@ describe('a server that does not become ready', () => {
     expect(machine.read('bin/.svc-install/receipt')).toContain(`version ${OLD}`)
   })
 
-  test('is put back at once where the manager has given up', async () => {
+  test('the previous version serves at once if the manager has given up', async () => {
     const machine = site()
     machine.let(NEW, 'fails')
     const before = machine.client.pausedMillis
@@ -295,16 +295,16 @@ describe('a server that does not become ready', () => {
     expect(machine.seen()).toMatchObject({ server: OLD, running: OLD })
   })
 
-  test('is waited for as long as its migrations are estimated to take', async () => {
+  test('the wait includes the estimate of the migrations', async () => {
     const machine = site()
-    machine.check(NEW, { exit: 0, seconds: 10 })
+    machine.check(NEW, { exit: 0, seconds: 20 })
     machine.let(NEW, 'broken')
     const before = machine.client.pausedMillis
     await machine.upgrade()
-    expect(machine.client.pausedMillis - before).toBeGreaterThan(165_000)
+    expect(machine.client.pausedMillis - before).toBeGreaterThan(120_000)
   })
 
-  test('says so where the previous version is not ready either', async () => {
+  test('the error says that the previous version is not ready either', async () => {
     const machine = site()
     machine.let(NEW, 'broken')
     machine.let(OLD, 'broken')
@@ -320,7 +320,7 @@ describe('an installation that is not replaced', () => {
     ['rpm', 'dnf upgrade svc'],
     ['brew', 'brew upgrade svc'],
     ['nix', 'nix profile upgrade'],
-  ])('belongs to a package of %s, whose command is named', async (kind, next) => {
+  ])('a package of %s owns it, and its command is named', async (kind, next) => {
     const machine = site()
     mkdirSync(join(machine.root, 'share/svc'), { recursive: true })
     writeFileSync(join(machine.root, 'share/svc/installed-by'), `${kind}\n`)
@@ -329,7 +329,7 @@ describe('an installation that is not replaced', () => {
     expect(machine.seen()).toEqual(UNTOUCHED)
   })
 
-  test('belongs to a package that dpkg or rpm names', async () => {
+  test('a package that dpkg or rpm names owns it', async () => {
     const machine = site()
     const put = (name: string, text: string) =>
       writeFileSync(join(machine.root, 'tools', name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
@@ -340,7 +340,7 @@ describe('an installation that is not replaced', () => {
     expect(machine.seen()).toEqual(UNTOUCHED)
   })
 
-  test('is the packed client, or executables of another kind', async () => {
+  test('the packed client and other executables are not replaced', async () => {
     const machine = site()
     machine.client.program = { path: '/usr/bin/node', userId: 0 }
     expect((await machine.upgrade()).err).toContain('This is not the svc executable.')
@@ -358,6 +358,24 @@ test('a service of another user is upgraded by root alone', async () => {
   machine.client.program = { path: join(machine.bin, 'svc'), userId: 4_242 }
   const { exit, err } = await machine.upgrade()
   expect([exit, err]).toEqual([4, expect.stringContaining('Run the command as root.')])
+  expect(machine.seen()).toEqual(UNTOUCHED)
+})
+
+test('an interrupt of the download leaves no file behind', async () => {
+  const machine = site()
+  machine.client.fetch = async (url, init) => {
+    if (!url.endsWith('.tar.gz')) {
+      return new Response(readFileSync(join(machine.release, url.split('/').at(-1)!)))
+    }
+    machine.client.interrupt()
+    return new Promise((_, reject) => {
+      const fail = (): void => reject(init.signal!.reason)
+      if (init.signal!.aborted) fail()
+      else init.signal!.addEventListener('abort', fail)
+    })
+  }
+  const { exit, err } = await machine.upgrade('--from', 'https://releases.test')
+  expect([exit, err]).toEqual([130, expect.stringContaining('CLIENT_INTERRUPTED')])
   expect(machine.seen()).toEqual(UNTOUCHED)
 })
 

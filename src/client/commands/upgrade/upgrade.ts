@@ -4,7 +4,7 @@ import { type UpgradeOutcome, upgrade } from '../../upgrade/upgrades.ts'
 
 export const upgradeCommand = command({
   name: 'upgrade',
-  summary: 'Replace svc and svc-server on this machine by those of a newer signed release',
+  summary: 'Replace svc and svc-server on this machine by a newer signed release',
   details: [
     'It verifies the signature of the release, lets the new version run its check with the',
     'settings of the server on this machine, replaces both executables, restarts the server and',
@@ -15,8 +15,8 @@ export const upgradeCommand = command({
   options: {
     check: flag('Say what would be done, and replace nothing'),
     from: option('ADDRESS', 'An https URL or a directory with the files of a release'),
-    version: option('VERSION', 'Take this version alone; it replaces {version} in the address'),
-    'public-key-file': option('FILE', 'The public key of minisign, in place of the built-in one'),
+    version: option('VERSION', 'Take this version only; it replaces {version} in the address'),
+    'public-key-file': option('FILE', 'A public key of minisign, in place of the built-in one'),
     'allow-downgrade': flag('Permit a release that is older than the installed version'),
     yes: flag('Permit an upgrade after which the installed version cannot start'),
     'without-backup': flag('Permit such an upgrade without a backup before it'),

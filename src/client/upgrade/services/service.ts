@@ -29,7 +29,7 @@ export interface ServiceSearch {
   readonly run: Run
   /** The file that the service must start; other services are left alone. */
   readonly executable: string
-  /** Number of the user of this process; null where users have none. */
+  /** Number of the user of this process; null if users have none. */
   readonly userId: number | null
 }
 

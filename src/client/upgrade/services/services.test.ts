@@ -57,7 +57,7 @@ function settings(service: Service): Record<string, string> {
 describe('a service of OpenRC', () => {
   const files = () => ({ script: path('script'), settings: [path('one'), path('two')] })
 
-  test('is started with its settings, as its user', async () => {
+  test('the service is started with its settings, as its user', async () => {
     put(
       'script',
       `command="${work}/svc-server"\ncommand_user='daemon:daemon'\nerror_log=${work}/log\n`,
@@ -83,13 +83,13 @@ describe('a service of OpenRC', () => {
     ['starts another executable', 'command=/usr/bin/other\n'],
     ['computes its command', 'command="$prefix/svc-server"\n'],
     ['has no command', 'start() { :; }\n'],
-  ])('is left alone where its script %s', async (_, text) => {
+  ])('the service is left alone if its script %s', async (_, text) => {
     put('script', text)
     expect(await findOpenRcService(search, files())).toBeNull()
     expect(await findOpenRcService(search, { ...files(), script: path('none') })).toBeNull()
   })
 
-  test('whose manager fails is reported with the reason', async () => {
+  test('a manager that fails is reported with its reason', async () => {
     put('script', `command=${work}/svc-server\ncommand_user=daemon\n`)
     answering('rc-service', { 'svc-server restart': 'echo "no such service" >&2; exit 1' })
     const service = (await findOpenRcService(search, files()))!
@@ -112,7 +112,7 @@ describe('a daemon of launchd', () => {
       })}'`,
     })
 
-  test('is started with its settings, as its user', async () => {
+  test('the service is started with its settings, as its user', async () => {
     daemon()
     put('log', 'the reason\n')
     answering('launchctl', { 'print system/svc-server': 'echo "  state = running"' })
@@ -133,7 +133,7 @@ describe('a daemon of launchd', () => {
     expect(calls().at(-1)).toBe(`bootstrap system ${path('plist')}`)
   })
 
-  test('is left alone where it starts another executable, or is none', async () => {
+  test('another executable, and none, are left alone', async () => {
     daemon({ ProgramArguments: [path('other')] })
     expect(await findLaunchdService(search, path('plist'))).toBeNull()
     daemon({ ProgramArguments: 'svc-server' })
@@ -150,7 +150,7 @@ describe('a unit of systemd', () => {
   }
   const starts = (name: string) => `ExecStart={ path=${path(name)} ; argv[]=x serve ; }`
 
-  test('has the settings of its variables and of its files, of which a file decides', async () => {
+  test('a unit has the settings of its variables and files, of which a file decides', async () => {
     put('environment', 'B="of the file"\n')
     unit([
       starts('svc-server'),
@@ -163,13 +163,13 @@ describe('a unit of systemd', () => {
     expect(settings(service)).toEqual({ A: 'one', B: 'of the file' })
   })
 
-  test('is left alone where it starts another executable', async () => {
+  test('a unit of another executable is left alone', async () => {
     unit([starts('other')])
     expect(await findSystemdService(search)).toBeNull()
     expect(await findService(search, 'darwin')).toBeNull()
   })
 
-  test('whose settings cannot be read is a failure that names the file', async () => {
+  test('a file of settings that cannot be read is named', async () => {
     unit([starts('svc-server'), `EnvironmentFiles=${path('none/x')} (ignore_errors=no)`])
     await expect(findSystemdService(search)).rejects.toMatchObject({
       code: 'CLIENT_FILE_FAILED',
@@ -177,7 +177,7 @@ describe('a unit of systemd', () => {
     })
   })
 
-  test('whose user does not exist is a failure that names the user', async () => {
+  test('a user that does not exist is named', async () => {
     unit([starts('svc-server'), 'User=daemon'])
     put('id', '#!/bin/sh\nexit 1\n')
     await expect(findSystemdService(search)).rejects.toMatchObject({

@@ -4,7 +4,7 @@ import { findOpenRcService } from './open-rc.ts'
 import type { Service, ServiceSearch } from './service.ts'
 import { findSystemdService } from './systemd.ts'
 
-/** Returns null where no manager that is known here starts the executable. */
+/** Returns null if no known manager starts the executable. */
 export async function findService(
   search: ServiceSearch,
   platform: string,
