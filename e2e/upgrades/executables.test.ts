@@ -1,44 +1,34 @@
 /**
  * Goal: `svc upgrade` replaces a server that runs, and puts it back if the new version does not
- * serve. Method: compiled executables of two versions with the key of this test inside, a release
- * on a server of this machine, and a script in place of systemctl that starts and stops the real
- * process with the settings of its environment file.
+ * serve. Method: the executables of this build, those of a later version with the key of this test
+ * inside, a release on a server of this machine, and a script in place of systemctl that starts and
+ * stops the real process with the settings of its environment file.
  */
 import { spawnSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { tarGzip } from '../../build/archives.ts'
+import { VERSION } from '../../src/value/version.ts'
 import { MinisignKey, writeRelease } from '../../testing/client/signed-releases.ts'
 import { compileRelease } from '../../testing/servers/release-executables.ts'
 import { argv } from '../argv.ts'
-import { createInstallation, run } from '../harness.ts'
+import { createInstallation, run, SERVER } from '../harness.ts'
 
-const OLD = '0.5.0'
-const NEW = '0.5.1'
+const OLD = VERSION
+const NEW = '99.0.0'
 const TARGET = 'linux-x64'
 const isHere = process.platform === 'linux' && process.arch === 'x64'
 
 const key = new MinisignKey()
-const compiled: Record<string, Awaited<ReturnType<typeof compileRelease>>> = {}
+let later: Awaited<ReturnType<typeof compileRelease>> | null = null
 
 beforeAll(async () => {
-  if (!isHere) return
-  for (const version of [OLD, NEW]) compiled[version] = await compileRelease(version, key.text)
+  if (isHere) later = await compileRelease(NEW, key.text)
 })
-afterAll(() => {
-  for (const each of Object.values(compiled)) each.dispose()
-})
+afterAll(() => later?.dispose())
 
 /** A machine with the older version installed, whose server runs. */
 async function machine() {
@@ -46,13 +36,14 @@ async function machine() {
   onTestFinished(() => installation.dispose())
   const at = (name: string): string => join(installation.directory, name)
   for (const name of ['bin', 'tools', 'release']) mkdirSync(at(name))
-  copyFileSync(compiled[OLD]!.server, at('bin/svc-server'))
+  copyFileSync(SERVER, at('bin/svc-server'))
   chmodSync(at('bin/svc-server'), 0o755)
   linkSync(at('bin/svc-server'), at('bin/svc'))
   const settings = Object.entries(installation.environment).map(
     ([name, value]) => `${name}=${value}`,
   )
   writeFileSync(at('environment'), `${settings.join('\n')}\n`)
+  writeFileSync(at('key.pub'), key.file)
   writeFileSync(at('tools/systemctl'), supervisor(installation.directory), { mode: 0o755 })
   writeFileSync(at('tools/journalctl'), `#!/bin/sh\ntail -n 5 ${at('log')}\n`, { mode: 0o755 })
   const tool = (...args: readonly string[]) => spawnSync(at('tools/systemctl'), args)
@@ -118,12 +109,14 @@ async function serve(directory: string, executable: Uint8Array): Promise<string>
 }
 
 test.skipIf(!isHere)(
-  `a server that runs is upgraded with the key in its executable (skipped: not ${TARGET})`,
+  `a server that runs is upgraded, and its executable has the key (skipped: not ${TARGET})`,
   async () => {
     const { at, running, version, upgrade } = await machine()
     expect(running()).toContain(`svc-server ${OLD}`)
-    const from = await serve(at('release'), readFileSync(compiled[NEW]!.server))
-    const checked = await upgrade(argv`--from ${from} --check --json`)
+    const from = await serve(at('release'), readFileSync(later!.server))
+    const checked = await upgrade(
+      argv`--from ${from} --public-key-file ${at('key.pub')} --check --json`,
+    )
     expect(checked.stderr).toBe('')
     expect(JSON.parse(checked.stdout)).toMatchObject({
       outcome: 'checked',
@@ -133,7 +126,7 @@ test.skipIf(!isHere)(
       service: { manager: 'systemd', name: 'svc-server.service' },
     })
     expect(running()).toContain(`svc-server ${OLD}`)
-    const upgraded = await upgrade(argv`--from ${from}`)
+    const upgraded = await upgrade(argv`--from ${from} --public-key-file ${at('key.pub')}`)
     expect([upgraded.status, upgraded.stdout]).toEqual([
       0,
       expect.stringContaining('was restarted and is ready'),
@@ -144,9 +137,8 @@ test.skipIf(!isHere)(
       expect.stringContaining(NEW),
     ])
     expect(version('svc-server.previous')).toContain(OLD)
-    // The key of the new version accepts the same release, which is installed.
+    // The key in the new executable accepts the same release, and no signature of another key.
     expect((await upgrade(argv`--from ${from}`)).stdout).toContain(`${NEW} is installed`)
-    rmSync(at('release/SHA256SUMS.minisig'))
     writeFileSync(at('release/SHA256SUMS.minisig'), new MinisignKey().sign('', 'svc 9.9.9'))
     expect((await upgrade(argv`--from ${from}`)).stderr).toContain('CLIENT_UPGRADE_UNTRUSTED')
   },
@@ -159,7 +151,7 @@ test.skipIf(!isHere)(
     const { at, running, version, upgrade } = await machine()
     const real = at('real/svc-server')
     mkdirSync(at('real'))
-    copyFileSync(compiled[NEW]!.server, real)
+    copyFileSync(later!.server, real)
     chmodSync(real, 0o755)
     // It says that the upgrade is one way, so that the previous version has to be asked.
     const broken = `#!/bin/sh
@@ -169,7 +161,9 @@ if [ "$1" = serve ]; then echo 'the reason of the failure' >&2; exit 1; fi
 exec ${real} "$@"
 `
     const from = await serve(at('release'), Buffer.from(broken))
-    const { status, stderr } = await upgrade(argv`--from ${from} --yes`)
+    const { status, stderr } = await upgrade(
+      argv`--from ${from} --public-key-file ${at('key.pub')} --yes`,
+    )
     expect([status, stderr]).toEqual([1, expect.stringContaining('CLIENT_UPGRADE_ROLLED_BACK')])
     expect(stderr).toContain('the reason of the failure')
     expect(running()).toContain(`svc-server ${OLD}`)
