@@ -16,6 +16,8 @@ umask 022
 
 VERSION='@VERSION@'
 BASE_URL_DEFAULT='@BASE_URL@'
+# The address of the newest release, which svc upgrade knows; empty where none is named.
+UPGRADE_URL='@UPGRADE_URL@'
 # One line an artefact: <target> <sha256 of svc-<version>-<target>.tar.gz>
 DIGESTS='@DIGESTS@'
 # The PEM public key that signs SHA256SUMS; empty where the release is unsigned.
@@ -462,6 +464,7 @@ advise() {
   if [ -f "$share/shared" ] && [ "$(id -u)" != 0 ]; then
     say "For zsh add this before compinit: fpath=($shared/zsh/site-functions \$fpath)"
   fi
+  if [ -n "$UPGRADE_URL" ]; then say 'svc upgrade replaces it by a newer release.'; fi
 }
 
 main "$@"

@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
-import { commitDefine, publicKeyDefine } from './commit.ts'
+import { NO_RELEASE, type ReleaseValues, versionDefine } from './commit.ts'
 import { bundleConsole } from './embed-console.ts'
 import { type BundledPackage, bundledPackages } from './origin/packages.ts'
 import { joinLicences, packageLicences, runtimeLicences } from './third-party-licences.ts'
@@ -48,13 +48,12 @@ export interface BundleOptions {
   /** Path of the licences; dist/THIRD-PARTY-LICENSES by default. */
   readonly licences?: string
   readonly plugins?: Plugin[]
-  /** The public key of the release for minisign; empty by default. */
-  readonly publicKey?: string
+  readonly release?: ReleaseValues
 }
 
 /** Writes the bundle and its licences. Returns the packages inside. */
 export async function bundle(options: BundleOptions = {}): Promise<readonly BundledPackage[]> {
-  const { outfile = BUNDLE, licences = LICENCES, plugins = [], publicKey = '' } = options
+  const { outfile = BUNDLE, licences = LICENCES, plugins = [], release = NO_RELEASE } = options
   const result = await build({
     absWorkingDir: ROOT,
     entryPoints: ['src/main.ts'],
@@ -70,8 +69,7 @@ export async function bundle(options: BundleOptions = {}): Promise<readonly Bund
     banner: { js: REQUIRE },
     define: {
       ...WITHOUT_NATIVE_MODULES,
-      ...commitDefine(),
-      ...publicKeyDefine(publicKey),
+      ...versionDefine(release),
       'process.env.NODE_ENV': '"production"',
       // The variable would make pg load a module of the current directory.
       'process.env.NODE_PG_FORCE_NATIVE': 'undefined',

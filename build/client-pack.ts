@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { assert } from '../src/errors/assert.ts'
 import { ROOT, WITHOUT_NATIVE_MODULES, withoutSchemaValidator } from './bundle.ts'
-import { commitDefine, publicKeyDefine } from './commit.ts'
+import { NO_RELEASE, type ReleaseValues, versionDefine } from './commit.ts'
 import { bundleConsole } from './embed-console.ts'
 import { bundledPackages } from './origin/packages.ts'
 import { packageLicences } from './third-party-licences.ts'
@@ -53,7 +53,7 @@ function rejectBun(metafile: Metafile): void {
  * Writes CLIENT, which ends with its licences and names the public key of the release. Throws if
  * Node cannot run it.
  */
-export async function packClient(publicKey = ''): Promise<void> {
+export async function packClient(release: ReleaseValues = NO_RELEASE): Promise<void> {
   rmSync(OUT, { recursive: true, force: true })
   mkdirSync(WORK, { recursive: true })
   const result = await build({
@@ -66,7 +66,7 @@ export async function packClient(publicKey = ''): Promise<void> {
     platform: 'node',
     target: 'node20',
     banner: { js: REQUIRE },
-    define: { ...WITHOUT_NATIVE_MODULES, ...commitDefine(), ...publicKeyDefine(publicKey) },
+    define: { ...WITHOUT_NATIVE_MODULES, ...versionDefine(release) },
     charset: 'utf8',
     metafile: true,
     write: false,

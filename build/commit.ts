@@ -39,20 +39,22 @@ export function sourceTime(root: string = ROOT): number {
   return Number(spawnSync('git', args, { encoding: 'utf8' }).stdout.trim())
 }
 
-/**
- * Defines for esbuild what src/value/version.ts names: the commit, and the public key and the
- * address of releases from the variables of the same names.
- */
-export function commitDefine(): Record<string, string> {
-  const { SVC_RELEASE_PUBLIC_KEY = '', SVC_UPGRADE_URL = '' } = process.env
-  return {
-    SVC_COMMIT: JSON.stringify(sourceCommit()),
-    SVC_RELEASE_PUBLIC_KEY: JSON.stringify(SVC_RELEASE_PUBLIC_KEY),
-    SVC_UPGRADE_URL: JSON.stringify(SVC_UPGRADE_URL),
-  }
+/** What an executable knows of the release that it belongs to. */
+export interface ReleaseValues {
+  /** The public key for minisign; empty where the release is unsigned. */
+  readonly publicKey: string
+  /** The address of the newest release; empty where none is known. */
+  readonly upgradeUrl: string
 }
 
-/** Defines for esbuild the public key of the release that src/value/version.ts names. */
-export function publicKeyDefine(publicKey: string): Record<string, string> {
-  return { SVC_RELEASE_PUBLIC_KEY: JSON.stringify(publicKey) }
+/** The values of what belongs to no release. */
+export const NO_RELEASE: ReleaseValues = { publicKey: '', upgradeUrl: '' }
+
+/** Defines for esbuild what src/value/version.ts declares. */
+export function versionDefine({ publicKey, upgradeUrl }: ReleaseValues): Record<string, string> {
+  return {
+    SVC_COMMIT: JSON.stringify(sourceCommit()),
+    SVC_RELEASE_PUBLIC_KEY: JSON.stringify(publicKey),
+    SVC_UPGRADE_URL: JSON.stringify(upgradeUrl),
+  }
 }

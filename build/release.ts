@@ -5,7 +5,8 @@
  * needs `apt-get` and `dpkg-deb`. Targets may be named as arguments. It changes no tracked file;
  * build/prepare-release.ts makes a commit a release.
  *
- * SVC_RELEASE_URL is the URL that will serve the files. SVC_RELEASE_KEY_FILE is a P-256 private key
+ * SVC_RELEASE_URL is the URL that will serve the files, SVC_UPGRADE_URL the one of the newest
+ * release, where `svc upgrade` looks. SVC_RELEASE_KEY_FILE is a P-256 private key
  * in PEM, which signs SHA256SUMS and the provenance; SVC_RELEASE_MINISIGN_KEY_FILE is a secret key
  * of minisign, which signs SHA256SUMS. Without them the release is unsigned. SVC_RELEASE_BUILDER is
  * the URI of the builder in the provenance.
@@ -96,7 +97,13 @@ export function clientPackage(): Buffer {
 }
 
 /** The values of a release that install.sh has placeholders for. */
-export type InstallerValue = 'VERSION' | 'BASE_URL' | 'DIGESTS' | 'PUBLIC_KEY' | 'MINISIGN_KEY'
+export type InstallerValue =
+  | 'VERSION'
+  | 'BASE_URL'
+  | 'DIGESTS'
+  | 'UPGRADE_URL'
+  | 'PUBLIC_KEY'
+  | 'MINISIGN_KEY'
 
 /** Fills the values of a release into install.sh. Throws if a placeholder is missing. */
 export function renderInstaller(
@@ -193,8 +200,11 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   mkdirSync(dirname(BUNDLE), { recursive: true })
-  const packages = await bundle({ publicKey: keys.minisign })
-  await packClient(keys.minisign)
+  const url = process.env.SVC_RELEASE_URL ?? ''
+  const upgradeUrl = process.env.SVC_UPGRADE_URL ?? ''
+  const values = { publicKey: keys.minisign, upgradeUrl }
+  const packages = await bundle({ release: values })
+  await packClient(values)
   const artefacts = new Artefacts(out)
   const digests: string[] = []
   const images: Image[] = []
@@ -213,10 +223,10 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   }
   artefacts.put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))
   artefacts.put(`svc-npm-${VERSION}.tgz`, clientPackage())
-  const url = process.env.SVC_RELEASE_URL ?? ''
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
     VERSION,
     BASE_URL: url,
+    UPGRADE_URL: upgradeUrl,
     DIGESTS: digests.join('\n'),
     PUBLIC_KEY: keys.pem,
     MINISIGN_KEY: keys.minisign,
@@ -225,7 +235,12 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   const contents = contentsOf(targets, packages, options.images)
   artefacts.put(`svc-${VERSION}.cdx.json`, billOfMaterials(contents, artefacts.lines()))
   const names = targets.map(({ name }) => name)
-  putProvenance(artefacts, contents, { targets: names, images: options.images, url }, keys)
+  putProvenance(
+    artefacts,
+    contents,
+    { targets: names, images: options.images, url, upgradeUrl },
+    keys,
+  )
   const list = artefacts.lines()
   writeFileSync(join(out, 'SHA256SUMS'), list)
   const time = new Date(sourceTime() * 1000).toISOString().replace('.000Z', 'Z')

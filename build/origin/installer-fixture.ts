@@ -74,6 +74,7 @@ export function writeRelease(work: string, options: ReleaseOptions = {}): void {
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
     VERSION,
     BASE_URL: '',
+    UPGRADE_URL: '',
     DIGESTS: `darwin-arm64 ${'0'.repeat(64)}\n${TARGET} ${digest}`,
     PUBLIC_KEY: keys.pem,
     MINISIGN_KEY: keys.minisign,

@@ -25,6 +25,8 @@ export interface BuildParameters {
   readonly images: boolean
   /** The URL that serves the files; empty if none is known. */
   readonly url: string
+  /** The URL of the newest release; empty if none is known. */
+  readonly upgradeUrl: string
 }
 
 /** A file or package that the build was given. */

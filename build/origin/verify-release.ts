@@ -30,6 +30,7 @@ export interface Published {
   readonly targets: readonly string[]
   readonly images: boolean
   readonly url: string
+  readonly upgradeUrl: string
   readonly builder: string | null
   /** Digests of the artefacts by name. */
   readonly sums: ReadonlyMap<string, string>
@@ -71,6 +72,7 @@ export function readPublished(folder: string): Published {
     provenance === undefined
       ? null
       : JSON.parse(statementOf(read(folder, provenance))).predicate.runDetails.builder.id
+  const installer = read(folder, 'install.sh')
   return {
     commit,
     time: Date.parse(metadata.timestamp) / 1000,
@@ -78,7 +80,8 @@ export function readPublished(folder: string): Published {
       names.some((name) => name.endsWith(`-${target}.tar.gz`)),
     ),
     images: names.some((name) => name.includes('-image-')),
-    url: /^BASE_URL_DEFAULT='(.*)'$/m.exec(read(folder, 'install.sh'))?.[1] ?? '',
+    url: /^BASE_URL_DEFAULT='(.*)'$/m.exec(installer)?.[1] ?? '',
+    upgradeUrl: /^UPGRADE_URL='(.*)'$/m.exec(installer)?.[1] ?? '',
     builder,
     sums,
   }
@@ -133,6 +136,7 @@ function rebuild({ commit, time, ...built }: Published, folder: string, work: st
         ...environment,
         SOURCE_DATE_EPOCH: String(time),
         SVC_RELEASE_URL: built.url,
+        SVC_UPGRADE_URL: built.upgradeUrl,
         ...(built.builder === null ? {} : { SVC_RELEASE_BUILDER: built.builder }),
       },
     },

@@ -25,7 +25,7 @@ export const RELEASE_PUBLIC_KEY =
 /** The address of the newest release; empty where this one names none. */
 export const UPGRADE_URL = typeof SVC_UPGRADE_URL === 'undefined' ? '' : SVC_UPGRADE_URL
 
-** The product version of a server beside that of this client. */
+/** The product version of a server beside that of this client. */
 export type VersionDifference = 'same' | 'older' | 'newer'
 
 const FORM = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+]|$)/

@@ -14,29 +14,23 @@ export async function compileRelease(
   mkdirSync(join(ROOT, 'dist'), { recursive: true })
   const folder = mkdtempSync(join(ROOT, 'dist/release-'))
   const outfile = join(folder, 'main.js')
-  const before = process.env.SVC_RELEASE_PUBLIC_KEY
-  process.env.SVC_RELEASE_PUBLIC_KEY = publicKey
-  try {
-    const withVersion = (path: string) =>
-      readFileSync(path, 'utf8').replace(/VERSION = '.+'/, `VERSION = '${version}'`)
-    await bundle({
-      outfile,
-      plugins: [
-        {
-          name: 'version',
-          setup({ onLoad }) {
-            onLoad({ filter: VERSION_FILE }, ({ path }) => ({
-              contents: withVersion(path),
-              loader: 'ts',
-            }))
-          },
+  const withVersion = (path: string) =>
+    readFileSync(path, 'utf8').replace(/VERSION = '.+'/, `VERSION = '${version}'`)
+  await bundle({
+    outfile,
+    release: { publicKey, upgradeUrl: '' },
+    plugins: [
+      {
+        name: 'version',
+        setup({ onLoad }) {
+          onLoad({ filter: VERSION_FILE }, ({ path }) => ({
+            contents: withVersion(path),
+            loader: 'ts',
+          }))
         },
-      ],
-    })
-  } finally {
-    if (before === undefined) delete process.env.SVC_RELEASE_PUBLIC_KEY
-    else process.env.SVC_RELEASE_PUBLIC_KEY = before
-  }
+      },
+    ],
+  })
   const suffix = `.${basename(folder)}`
   const server = compile(process.execPath, folder, { module: outfile, suffix })
   return { server, dispose: () => rmSync(folder, { recursive: true, force: true }) }
