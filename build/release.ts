@@ -3,19 +3,21 @@
  * packed client, an install.sh that contains the digests of the archives, the bill of materials,
  * and SHA256SUMS over all of them. `--images` adds the images of the targets that have one, which
  * needs `apt-get` and `dpkg-deb`. Targets may be named as arguments. It changes no tracked file;
- * build/prepare-release.ts makes a commit a release.
+ * build/prepare-release.ts makes a commit a release. `--packages` adds Debian and RPM packages, an
+ * apt repository, a Homebrew formula and Nix expressions, which needs `nfpm`.
  *
  * SVC_RELEASE_URL is the URL that will serve the files, SVC_UPGRADE_URL the one of the newest
  * release, where `svc upgrade` looks. SVC_RELEASE_KEY_FILE is a P-256 private key
  * in PEM, which signs SHA256SUMS and the provenance; SVC_RELEASE_MINISIGN_KEY_FILE is a secret key
  * of minisign, which signs SHA256SUMS. Without them the release is unsigned. SVC_RELEASE_BUILDER is
- * the URI of the builder in the provenance.
+ * the URI of the builder in the provenance. SVC_RELEASE_GPG_KEY is the fingerprint of a key of gpg
+ * that signs the apt repository, and SVC_RELEASE_MAINTAINER the name and address in packages.
  *
  * `--keys DIRECTORY` takes the public keys of the release in that directory in place of secret
  * ones, signs nothing and gives the same bytes: build/origin/verify-release.ts compares them.
  */
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { APP_CLIENT_FILES } from '../src/app-client/embedded.generated.ts'
@@ -41,6 +43,9 @@ import {
   provenanceStatement,
   UNKNOWN_BUILDER,
 } from './origin/provenance.ts'
+import { requireNfpm } from './packages/nfpm.ts'
+import { releasePackages } from './packages/release-packages.ts'
+import { shippedConfigs } from './packages/shipped-configs.ts'
 import { TARGETS, type Target } from './targets.ts'
 
 const OUT = join(ROOT, 'dist/release')
@@ -57,9 +62,7 @@ function entry(path: string, source: string, executable = false): Entry {
 
 export function createArchive(target: Target): Buffer {
   const suffix = target.name.startsWith('windows') ? '.exe' : ''
-  const configs = readdirSync(join(ROOT, 'dist-config')).map((name) =>
-    entry(`dist-config/${name}`, `dist-config/${name}`),
-  )
+  const configs = shippedConfigs().map((path) => entry(path, path))
   return tarGzip([
     entry(`svc-server${suffix}`, `dist/targets/${target.name}/svc-server${suffix}`, true),
     entry('LICENSE', 'LICENSE'),
@@ -192,11 +195,15 @@ class Artefacts {
 interface ReleaseOptions {
   readonly out: string
   readonly images: boolean
+  readonly packages: boolean
   readonly keys: ReleaseKeys
+  /** True where gpg signs the apt repository, or has signed that of a release that is rebuilt. */
+  readonly isAptSigned: boolean
 }
 
 async function release(targets: readonly Target[], options: ReleaseOptions): Promise<void> {
   const { out, keys } = options
+  if (options.packages) requireNfpm()
   rmSync(out, { recursive: true, force: true })
   mkdirSync(out, { recursive: true })
   mkdirSync(dirname(BUNDLE), { recursive: true })
@@ -206,12 +213,12 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   const packages = await bundle({ release: values })
   await packClient(values)
   const artefacts = new Artefacts(out)
-  const digests: string[] = []
+  const digests = new Map<string, string>()
   const images: Image[] = []
   for (const target of targets) {
     compileTarget(target)
     const digest = artefacts.put(`svc-${VERSION}-${target.name}.tar.gz`, createArchive(target))
-    digests.push(`${target.name} ${digest}`)
+    digests.set(target.name, digest)
     const image = options.images ? targetImage(target) : null
     if (image === null) continue
     images.push(image)
@@ -223,11 +230,19 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   }
   artefacts.put(`svc-${VERSION}.mjs`, readFileSync(CLIENT))
   artefacts.put(`svc-npm-${VERSION}.tgz`, clientPackage())
+  if (options.packages) {
+    const { version, time } = sourceRelease()
+    const { env: environment } = process
+    const { isAptSigned } = options
+    const put = (name: string, bytes: Uint8Array) => void artefacts.put(name, bytes)
+    const given = { version, time, out, digests, environment, isAptSigned }
+    releasePackages({ ...given, put, say: print })
+  }
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
     VERSION,
     BASE_URL: url,
     UPGRADE_URL: upgradeUrl,
-    DIGESTS: digests.join('\n'),
+    DIGESTS: [...digests].map(([name, digest]) => `${name} ${digest}`).join('\n'),
     PUBLIC_KEY: keys.pem,
     MINISIGN_KEY: keys.minisign,
   })
@@ -238,7 +253,7 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   putProvenance(
     artefacts,
     contents,
-    { targets: names, images: options.images, url, upgradeUrl },
+    { targets: names, images: options.images, packages: options.packages, url, upgradeUrl },
     keys,
   )
   const list = artefacts.lines()
@@ -280,11 +295,16 @@ function putProvenance(
   artefacts.put(`svc-${VERSION}.intoto.jsonl`, envelope(statement, keys.signer))
 }
 
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
 if (import.meta.main) {
   const { values, positionals } = parseArgs({
     options: {
       out: { type: 'string', default: OUT },
       images: { type: 'boolean', default: false },
+      packages: { type: 'boolean', default: false },
       keys: { type: 'string' },
     },
     allowPositionals: true,
@@ -293,13 +313,18 @@ if (import.meta.main) {
   const unknown = positionals.filter((name) => !names.includes(name))
   assert(unknown.length === 0, `targets are ${names.join(', ')}`)
   for (const reason of snapshotReasons(ROOT)) {
-    process.stdout.write(`This is a snapshot, not a release: ${reason}.\n`)
+    print(`This is a snapshot, not a release: ${reason}.`)
   }
   const isWanted = ({ name }: Target) => positionals.length === 0 || positionals.includes(name)
-  const { images } = values
-  const keys = values.keys === undefined ? signingKeys(process.env) : publicKeys(values.keys)
-  await release(TARGETS.filter(isWanted), { out: resolve(values.out), images, keys })
+  const { images, packages, keys: published } = values
+  const isNew = published === undefined
+  const keys = isNew ? signingKeys(process.env) : publicKeys(published)
+  const isAptSigned = isNew
+    ? process.env.SVC_RELEASE_GPG_KEY !== undefined
+    : existsSync(join(published, 'svc.sources'))
+  const options = { out: resolve(values.out), images, packages, keys, isAptSigned }
+  await release(TARGETS.filter(isWanted), options)
   for (const name of readdirSync(values.out).sort()) {
-    process.stdout.write(`${relative(process.cwd(), join(values.out, name))}\n`)
+    print(relative(process.cwd(), join(values.out, name)))
   }
 }

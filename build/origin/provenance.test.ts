@@ -25,7 +25,13 @@ const CONTENTS: Contents = {
   system: [],
 }
 const ARTEFACTS = [{ name: 'svc-1.2.3-linux-x64.tar.gz', sha256: '1'.repeat(64) }]
-const PARAMETERS = { targets: ['linux-x64'], images: false, url: '', upgradeUrl: '' }
+const PARAMETERS = {
+  targets: ['linux-x64'],
+  images: false,
+  packages: false,
+  url: '',
+  upgradeUrl: '',
+}
 
 const statement = (changes: Partial<Contents> = {}) =>
   provenanceStatement({ ...CONTENTS, ...changes }, ARTEFACTS, PARAMETERS, UNKNOWN_BUILDER)
@@ -39,7 +45,13 @@ test('the statement names artefacts, parameters, sources, runtime and builder', 
     predicate: {
       buildDefinition: {
         buildType: 'urn:svc:build:release:1',
-        externalParameters: { targets: ['linux-x64'], images: false, url: '', upgradeUrl: '' },
+        externalParameters: {
+          targets: ['linux-x64'],
+          images: false,
+          packages: false,
+          url: '',
+          upgradeUrl: '',
+        },
         internalParameters: { sourceDateEpoch: 1_767_323_045 },
         resolvedDependencies: [
           { name: 'source', digest: { gitCommit: '3'.repeat(40) } },

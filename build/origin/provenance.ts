@@ -23,6 +23,7 @@ export interface Artefact {
 export interface BuildParameters {
   readonly targets: readonly string[]
   readonly images: boolean
+  readonly packages: boolean
   /** The URL that serves the files; empty if none is known. */
   readonly url: string
   /** The URL of the newest release; empty if none is known. */

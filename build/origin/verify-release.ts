@@ -29,6 +29,7 @@ export interface Published {
   readonly time: number
   readonly targets: readonly string[]
   readonly images: boolean
+  readonly packages: boolean
   readonly url: string
   readonly upgradeUrl: string
   readonly builder: string | null
@@ -80,6 +81,7 @@ export function readPublished(folder: string): Published {
       names.some((name) => name.endsWith(`-${target}.tar.gz`)),
     ),
     images: names.some((name) => name.includes('-image-')),
+    packages: names.some((name) => name.endsWith('.deb')),
     url: /^BASE_URL_DEFAULT='(.*)'$/m.exec(installer)?.[1] ?? '',
     upgradeUrl: /^UPGRADE_URL='(.*)'$/m.exec(installer)?.[1] ?? '',
     builder,
@@ -129,7 +131,7 @@ function rebuild({ commit, time, ...built }: Published, folder: string, work: st
   const { SVC_RELEASE_BUILDER: _, ...environment } = process.env
   run(
     join(clone, 'node_modules/bun/bin/bun.exe'),
-    [...args, ...(built.images ? ['--images'] : [])],
+    [...args, ...(built.images ? ['--images'] : []), ...(built.packages ? ['--packages'] : [])],
     {
       cwd: clone,
       env: {

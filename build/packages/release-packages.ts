@@ -1,0 +1,81 @@
+/** What `--packages` adds to a release: packages, an apt repository, a formula and Nix expressions. */
+import { join } from 'node:path'
+import { ROOT } from '../bundle.ts'
+import {
+  aptRepository,
+  type DebianPackage,
+  sourcesText,
+  writeRepository,
+} from './apt-repository.ts'
+import type { Format } from './files.ts'
+import { type ArchiveDigests, formula } from './formula.ts'
+import { buildPackage, PACKAGED, type PackagedTarget, packageName } from './nfpm.ts'
+import { nixExpression, nixFlake } from './nix.ts'
+
+const FORMATS: readonly Format[] = ['deb', 'rpm']
+/** The maintainer whom packages name unless SVC_RELEASE_MAINTAINER is set. */
+const MAINTAINER = 'svc <svc@example.com>'
+
+export interface PackagesRelease {
+  readonly version: string
+  readonly time: number
+  readonly out: string
+  /** SHA-256 of each archive of the release, by target. */
+  readonly digests: ArchiveDigests
+  /** True where the apt repository has a signature, in this release or in the one it repeats. */
+  readonly isAptSigned: boolean
+  readonly environment: Readonly<Record<string, string | undefined>>
+  /** Writes a file of the release, whose digest SHA256SUMS has. */
+  readonly put: (name: string, bytes: Uint8Array) => void
+  /** Reports what is left out. */
+  readonly say: (line: string) => void
+}
+
+function isPackaged(target: string): target is PackagedTarget {
+  return Object.hasOwn(PACKAGED, target)
+}
+
+/** Builds the packages of the targets that have some, with what refers to them. */
+export function releasePackages(release: PackagesRelease): void {
+  const { version, time, environment } = release
+  const maintainer = environment.SVC_RELEASE_MAINTAINER ?? MAINTAINER
+  const debs: DebianPackage[] = []
+  for (const target of [...release.digests.keys()].filter(isPackaged)) {
+    const executable = join(ROOT, `dist/targets/${target}/svc-server`)
+    for (const format of FORMATS) {
+      const name = packageName(target, format, version)
+      const bytes = buildPackage(target, format, { executable, version, time, maintainer })
+      release.put(name, bytes)
+      if (format === 'deb') debs.push({ name, bytes })
+    }
+  }
+  if (debs.length > 0) writeApt(release, debs)
+  writeExpressions(release)
+}
+
+function writeApt(release: PackagesRelease, debs: readonly DebianPackage[]): void {
+  const { environment, out, say, time, isAptSigned } = release
+  const key = environment.SVC_RELEASE_GPG_KEY
+  writeRepository(join(out, 'apt'), aptRepository(debs, time), key)
+  if (!isAptSigned) say('The apt repository is unsigned: SVC_RELEASE_GPG_KEY is not set.')
+  const url = environment.SVC_RELEASE_URL
+  if (isAptSigned && url !== undefined) {
+    release.put('svc.sources', Buffer.from(sourcesText(`${withoutSlash(url)}/apt`)))
+  }
+}
+
+function writeExpressions({ version, digests, environment, put, say }: PackagesRelease): void {
+  const url = environment.SVC_RELEASE_URL
+  if (url === undefined) {
+    say('svc.rb and the Nix expressions are left out: SVC_RELEASE_URL is not set.')
+    return
+  }
+  const archives = { version, digests, url: withoutSlash(url) }
+  put('svc.rb', Buffer.from(formula(archives)))
+  put('default.nix', Buffer.from(nixExpression(archives)))
+  put('flake.nix', Buffer.from(nixFlake()))
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, '')
+}
