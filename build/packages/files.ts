@@ -24,6 +24,8 @@ export interface PackageFile {
 
 export interface PackageSource {
   readonly executable: string
+  /** The text of the licences of what the executable contains. */
+  readonly licences: string
   readonly version: string
   /** Unix seconds that every file has. */
   readonly time: number
@@ -51,7 +53,7 @@ export function packageFiles(format: Format, source: PackageSource): PackageFile
     ...programs(source.executable),
     ...configuration(),
     ...shared(format),
-    ...documents(format),
+    ...documents(format, source.licences),
     file('/usr/share/svc/installed-by', `${format}\n`),
     ...(format === 'deb' ? debianFiles(source) : []),
   ]
@@ -117,13 +119,13 @@ function shared(format: Format): PackageFile[] {
   })
 }
 
-function documents(format: Format): PackageFile[] {
+function documents(format: Format, licences: string): PackageFile[] {
   const examples = shippedConfigs().filter((path) => !/\.(?:plist|template|service)$/.test(path))
   return [
     ...examples.map((path) =>
       file(path.replace('dist-config', `${DOCUMENTS}/examples`), read(path)),
     ),
-    compressed('THIRD-PARTY-LICENSES', read('dist/THIRD-PARTY-LICENSES')),
+    compressed('THIRD-PARTY-LICENSES', licences),
     compressed('CHANGELOG.md', read('CHANGELOG.md')),
     // Debian has the text of this licence on every machine.
     ...(format === 'rpm' ? [file('/usr/share/licenses/svc/LICENSE', read('LICENSE'))] : []),

@@ -1,4 +1,5 @@
 /** What `--packages` adds to a release: packages, an apt repository, a formula and Nix expressions. */
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../bundle.ts'
 import {
@@ -39,12 +40,14 @@ function isPackaged(target: string): target is PackagedTarget {
 export function releasePackages(release: PackagesRelease): void {
   const { version, time, environment } = release
   const maintainer = environment.SVC_RELEASE_MAINTAINER ?? MAINTAINER
+  const licences = readFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), 'utf8')
   const debs: DebianPackage[] = []
   for (const target of [...release.digests.keys()].filter(isPackaged)) {
     const executable = join(ROOT, `dist/targets/${target}/svc-server`)
     for (const format of FORMATS) {
       const name = packageName(target, format, version)
-      const bytes = buildPackage(target, format, { executable, version, time, maintainer })
+      const source = { executable, licences, version, time, maintainer }
+      const bytes = buildPackage(target, format, source)
       release.put(name, bytes)
       if (format === 'deb') debs.push({ name, bytes })
     }
