@@ -147,6 +147,11 @@ describe('readProtectedFile', () => {
       expect(text(readProtectedFile(at('file'), { bytesMax: 100 }))).toBe('x')
       expect(isReadableByOthers(at('file'))).toBe(mode !== 0o600)
     }
+    chmodSync(at('file'), 0o600)
+    symlinkSync(at('file'), at('link'))
+    expect(isReadableByOthers(at('link'))).toBe(false)
+    chmodSync(at('file'), 0o644)
+    expect(isReadableByOthers(at('link'))).toBe(true)
     expect(isReadableByOthers(at('missing'))).toBe(false)
   })
 

@@ -108,10 +108,17 @@ function requireLastingNames(directory: string): void {
   }
 }
 
-/** Returns whether every user of the machine can read the file; false if that is unknown. */
+/**
+ * Returns whether every user of the machine can read the file, or the file that a link leads to;
+ * false if that is unknown.
+ */
 export function isReadableByOthers(path: string): boolean {
-  const stats = WINDOWS ? undefined : lstatSync(path, { throwIfNoEntry: false })
-  return stats !== undefined && (stats.mode & READ_BY_OTHERS) !== 0
+  if (WINDOWS) return false
+  try {
+    return (statSync(path).mode & READ_BY_OTHERS) !== 0
+  } catch {
+    return false
+  }
 }
 
 function readRegularFile(
