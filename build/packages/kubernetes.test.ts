@@ -31,7 +31,11 @@ const one = (kind: string, name: string): Manifest => {
 }
 
 const server = () => one('StatefulSet', 'svc-server').spec
-const pods = (): Manifest[] => [server().template.spec, one('Job', 'svc-init').spec.template.spec]
+const pods = (): Manifest[] => [
+  server().template.spec,
+  one('Job', 'svc-init').spec.template.spec,
+  one('Pod', 'svc-owner-code').spec,
+]
 
 test('each kustomization names the manifests beside it, and the example of secrets in none', () => {
   for (const folder of ['', 'first-start/']) {
@@ -156,8 +160,10 @@ test('the first start makes its root in the volume that the server then mounts',
   const made = all.find(({ kind }) => kind === 'PersistentVolumeClaim')
   expect(made.metadata.name).toBe(`${claim.metadata.name}-svc-server-0`)
   expect(made.spec).toEqual(claim.spec)
-  const init = pods()[1]
-  expect(init.volumes[0].persistentVolumeClaim.claimName).toBe(made.metadata.name)
+  const [, init] = pods()
+  for (const { volumes } of pods().slice(1)) {
+    expect(volumes[0].persistentVolumeClaim.claimName).toBe(made.metadata.name)
+  }
   const { args } = init.containers[0]
   expect(args[args.indexOf('--root') + 1]).toBe(
     one('ConfigMap', 'svc-server').data.SERVICE_PRODUCT_ROOT,
