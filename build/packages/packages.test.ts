@@ -10,6 +10,7 @@ import { packageFiles, requiredSettings } from './files.ts'
 import { formula } from './formula.ts'
 import { packageName, scriptText } from './nfpm.ts'
 import { integrity, nixExpression, nixFlake } from './nix.ts'
+import { releasePackages } from './release-packages.ts'
 import { packageVersion } from './version.ts'
 
 const TIME = 1_700_000_000
@@ -264,6 +265,29 @@ test.runIf(existsSync(RUBY)).each([
     service: true,
     test: true,
   })
+})
+
+test('a release names its URL in the formula and the Nix files, or says that it leaves them out', () => {
+  const released = (environment: Record<string, string>) => {
+    const names: string[] = []
+    const said: string[] = []
+    releasePackages({
+      version: '1.2.3',
+      time: TIME,
+      out: directory(),
+      digests: new Map([['darwin-arm64', '55'.repeat(32)]]),
+      environment,
+      put: (name) => names.push(name),
+      say: (line) => said.push(line),
+    })
+    return { names, said }
+  }
+  expect(released({ SVC_RELEASE_URL: 'https://example.com/' })).toEqual({
+    names: ['svc.rb', 'default.nix', 'flake.nix'],
+    said: [],
+  })
+  const reason = 'svc.rb and the Nix expressions are left out: SVC_RELEASE_URL is not set.'
+  expect(released({})).toEqual({ names: [], said: [reason] })
 })
 
 test('a digest has the form of Subresource Integrity', () => {

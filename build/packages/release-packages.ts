@@ -40,9 +40,9 @@ function isPackaged(target: string): target is PackagedTarget {
 export function releasePackages(release: PackagesRelease): void {
   const { version, time, environment } = release
   const maintainer = environment.SVC_RELEASE_MAINTAINER ?? MAINTAINER
-  const licences = readFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), 'utf8')
   const debs: DebianPackage[] = []
   for (const target of [...release.digests.keys()].filter(isPackaged)) {
+    const licences = readFileSync(join(ROOT, 'dist/THIRD-PARTY-LICENSES'), 'utf8')
     const executable = join(ROOT, `dist/targets/${target}/svc-server`)
     for (const format of FORMATS) {
       const name = packageName(target, format, version)

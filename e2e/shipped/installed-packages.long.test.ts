@@ -140,7 +140,6 @@ function superviseServer({ root }: Machine, checkStatus: number): void {
       { mode: 0o755 },
     )
   tool('systemctl', 'exit 0')
-  tool('deb-systemd-invoke', 'exit 0')
   tool('systemd-run', `exit ${checkStatus}`)
   writeFileSync(join(root, 'tmp/calls'), '')
 }
@@ -150,6 +149,19 @@ describe.skipIf(noRoot !== null)(`packages are installed (${noRoot ?? 'on Debian
     for (const format of ['deb', 'rpm'] as const) {
       expect(build(format, '1.0.0').equals(build(format, '1.0.0')), format).toBe(true)
       expect(build(format, '1.0.0').equals(build(format, '1.0.1')), format).toBe(false)
+    }
+  })
+
+  test('packages for arm64 say so', () => {
+    const source = { executable: program, licences: 'MIT', version: '1.0.0', time: TIME }
+    for (const format of ['deb', 'rpm'] as const) {
+      const path = join(work, packageName('linux-arm64', format, '1.0.0'))
+      writeFileSync(
+        path,
+        buildPackage('linux-arm64', format, { ...source, maintainer: MAINTAINER }),
+      )
+      expect(readFileSync(path).includes(format === 'deb' ? 'debian-binary' : 'aarch64')).toBe(true)
+      if (format === 'deb') expect(succeed(argv`dpkg-deb -f ${path} Architecture`)).toBe('arm64\n')
     }
   })
 
@@ -214,7 +226,7 @@ describe.skipIf(noRoot !== null)(`packages are installed (${noRoot ?? 'on Debian
       expect(host.sh('dpkg-query -W svc')).toBe('svc\t1.1.0~rc.1\n')
       const calls = host.read('tmp/calls')
       expect(calls).toContain('/usr/bin/svc-server upgrade --check')
-      expect(calls.includes('try-restart svc-server.service')).toBe(restarts)
+      expect(/^systemctl .*\brestart svc-server\.service$/m.test(calls)).toBe(restarts)
       expect(host.read('etc/svc/environment')).toBe(settings)
       expect(host.read(PEPPER)).toBe(pepper)
       host.install('1.1.0')
@@ -233,7 +245,7 @@ describe.skipIf(noRoot !== null)(`packages are installed (${noRoot ?? 'on Debian
       const pepper = host.read(PEPPER)
       superviseServer(host, 0)
       host.sh('dpkg --remove svc')
-      expect(host.read('tmp/calls')).toContain('deb-systemd-invoke stop svc-server.service')
+      expect(host.read('tmp/calls')).toContain('systemctl stop svc-server.service')
       expect(host.exists('usr/bin/svc-server')).toBe(false)
       expect(host.exists('etc/svc/environment')).toBe(true)
       expect(host.sh('dpkg --purge svc')).toContain('Kept the data in /var/lib/svc')
@@ -299,10 +311,9 @@ test.skipIf(noRpm !== null)(
     writeFileSync(join(host.root, 'var/lib/svc/state/data'), 'kept')
     superviseServer(host, 0)
     rmSync(join(host.root, 'usr/bin/deb-systemd-invoke'), { force: true })
-    rmSync(join(host.root, 'usr/sbin/deb-systemd-invoke'))
     rpm('-U', '--nodeps', packed('1.1.0'))
     expect(rpm('-q', 'svc')).toMatch(/^svc-1\.1\.0-1/)
-    expect(host.read('tmp/calls')).toContain('systemctl try-restart svc-server.service')
+    expect(host.read('tmp/calls')).toContain('systemctl restart svc-server.service')
     expect(host.read('tmp/calls')).not.toContain('disable')
     expect(host.read('etc/svc/environment')).toBe('A=1\n')
     rpm('-e', '--nodeps', 'svc')

@@ -5,7 +5,7 @@ say() { printf '%s\n' "svc: $*"; }
 
 has_systemd() { [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; }
 
-# service <verb>: for the unit, by the policy of the machine where it has one.
+# service start|stop|restart: for the unit, by the policy of the machine where it has one.
 service() {
   if command -v deb-systemd-invoke >/dev/null 2>&1; then
     deb-systemd-invoke "$1" "$unit"
@@ -81,7 +81,7 @@ restart_upgraded() {
     /usr/bin/svc-server upgrade --check </dev/null || status=$?
   case "$status" in
     0)
-      service try-restart ||
+      service restart ||
         say 'The server did not restart: see journalctl -u svc-server.'
       ;;
     4)
