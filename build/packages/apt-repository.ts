@@ -15,7 +15,7 @@ export interface DebianPackage {
 
 const SUITE = 'stable'
 const COMPONENT = 'main'
-/** Where machines keep the key of the repository. */
+/** The file in which machines keep the key of the repository. */
 const KEYRING = '/etc/apt/keyrings/svc.asc'
 const AR_MAGIC = '!<arch>\n'
 const AR_HEADER_BYTES = 60
@@ -115,7 +115,7 @@ export function sourcesText(url: string): string {
   ].join('\n')
 }
 
-/** Writes a repository. With the fingerprint of a key of gpg it is signed, and the key is with it. */
+/** Writes a repository. With the fingerprint of a key, gpg signs it and exports the key into it. */
 export function writeRepository(
   folder: string,
   files: ReadonlyMap<string, Buffer>,

@@ -18,6 +18,7 @@ const DEFINITIONS = '#/definitions/'
 type Schema = { readonly [key: string]: unknown }
 
 const missing = ['kubeconform', 'go'].filter((name) => spawnSync('which', [name]).status !== 0)
+const without = missing.length === 0 ? 'installed' : `${missing.join(' and ')} not installed`
 
 function run(command: string, args: readonly string[]) {
   return spawnSync(command, args, { encoding: 'utf8', cwd: tmpdir(), timeout: DEADLINE_MS })
@@ -71,7 +72,7 @@ function writeSchemas(folder: string): void {
 }
 
 test.skipIf(missing.length > 0)(
-  `kubeconform accepts every manifest, and no field that is not declared (${missing.join(' and ') || 'installed'})`,
+  `kubeconform accepts the manifests and no other field (${without})`,
   () => {
     const work = mkdtempSync(join(tmpdir(), 'svc-kubernetes-'))
     onTestFinished(() => rmSync(work, { recursive: true }))

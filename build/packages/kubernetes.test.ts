@@ -1,4 +1,4 @@
-/** Tests of the manifests of Kubernetes against the settings of the server and against each other. */
+/** Compares the manifests of Kubernetes with the settings of the server and with each other. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { shippedConfigs } from './shipped-configs.ts'
 type Manifest = any
 
 const FOLDER = 'dist-config/kubernetes/'
-/** Seconds after which a server that was told to stop exits in any case. */
+/** Seconds after a signal to stop, after which the server exits in any case. */
 const SHUTDOWN_SECONDS_MAX = 25
 
 const files = new Map(
@@ -57,7 +57,7 @@ test('every object is in the namespace, which enforces the restricted profile', 
   expect(labels['pod-security.kubernetes.io/enforce']).toBe('restricted')
 })
 
-test('every pod is within the restricted profile, with a root file system that is read-only', () => {
+test('every pod is within the restricted profile and cannot write its root file system', () => {
   for (const pod of pods()) {
     expect(pod.securityContext).toEqual({
       runAsNonRoot: true,
@@ -148,7 +148,7 @@ test('services and policies select the server and its ports', () => {
   ])
 })
 
-test('without another policy, the namespace sends and receives nothing', () => {
+test('the namespace sends and receives nothing that no policy permits', () => {
   expect(one('NetworkPolicy', 'default-deny').spec).toEqual({
     podSelector: {},
     policyTypes: ['Ingress', 'Egress'],
@@ -175,7 +175,7 @@ test('probes ask the addresses that answer without a Channel', () => {
   for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
     expect(probe.httpGet).toMatchObject({ port: 'management', scheme: 'HTTPS' })
   }
-  // A database that is gone is no reason to restart a server that answers.
+  // A restart does not bring back a database that is gone.
   expect(livenessProbe.httpGet.path).toBe('/health/live')
   expect(startupProbe.httpGet.path).toBe('/health/live')
   expect(readinessProbe.httpGet.path).toBe('/health/ready')

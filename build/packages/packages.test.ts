@@ -1,4 +1,4 @@
-/** Tests of what packages contain and of what refers to them. Packages are built in the long run. */
+/** Tests of the files of packages, and of the files of a release that refer to them. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -267,7 +267,7 @@ test.runIf(existsSync(RUBY)).each([
   })
 })
 
-test('a release names its URL in the formula and the Nix files, or says that it leaves them out', () => {
+test('a release has the formula and the Nix files, or says that it leaves them out', () => {
   const released = (environment: Record<string, string>) => {
     const names: string[] = []
     const said: string[] = []
@@ -362,7 +362,8 @@ test.runIf(existsSync(NIX))('the flake has a package for each machine', () => {
       systems = [ "x86_64-linux" "aarch64-linux" "x86_64-darwin" "aarch64-darwin" ];
       legacyPackages = builtins.listToAttrs (map
         (system: { name = system; value = (${NIX_STUB}) system; }) systems);
-      outputs = (import ${join(work, 'flake.nix')}).outputs { nixpkgs = { inherit legacyPackages; }; };
+      nixpkgs = { inherit legacyPackages; };
+      outputs = (import ${join(work, 'flake.nix')}).outputs { inherit nixpkgs; };
     in builtins.mapAttrs (name: value: value.default.src.url) outputs.packages
   `)
   expect(status, stderr).toBe(0)

@@ -1,4 +1,4 @@
-/** What `--packages` adds to a release: packages, an apt repository, a formula and Nix expressions. */
+/** Adds packages, an apt repository, a formula and Nix expressions to a release. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../bundle.ts'

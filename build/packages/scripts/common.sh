@@ -55,8 +55,12 @@ own_settings() {
 set_up() {
   make_user
   make_directories
-  make_pepper
-  if [ "${1:-}" = first ]; then own_settings /etc/svc/*; else own_settings; fi
+  if [ "${1:-}" = first ]; then
+    make_pepper
+    own_settings /etc/svc/*
+  else
+    own_settings
+  fi
   if has_systemd; then systemctl daemon-reload || true; fi
 }
 
