@@ -169,7 +169,8 @@ License: Apache-2.0
 `
 }
 
-const LINTIAN_OVERRIDES = `# The executable contains its runtime and libraries, and its code is a section of it, which a
+const LINTIAN_OVERRIDES = `# Each finding is intended.
+# The executable contains its runtime and libraries, and its code is a section of it, which a
 # stripped one would lack. The runtime is released without these two options of the linker.
 svc: embedded-library
 svc: unstripped-binary-or-object
