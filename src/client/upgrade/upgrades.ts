@@ -29,6 +29,8 @@ import type { Service } from './services/service.ts'
 import { findService } from './services/services.ts'
 
 const LOCK = '.svc-upgrade.lock'
+/** The command whose help a wrong use names. */
+const COMMAND = { name: 'upgrade' }
 const ARCHIVE = 'archive.tar.gz'
 /** Other processes presume a lock dead that is not renewed for a minute. */
 const LOCK_RENEWAL_MS = 15_000
@@ -239,7 +241,7 @@ class Upgrade {
     const { from, version } = this.#request
     const mirror = environment.variable('SVC_BASE_URL') || this.#installation.receipt?.base
     const text = from ?? (mirror || UPGRADE_URL)
-    if (text === '') throw usage('Name the address of a release with --from.')
+    if (text === '') throw usage('Name the address of a release with --from.', COMMAND)
     const address = parseAddress(environment, text, version ?? null)
     return { address, fetch: environment.fetch, signal }
   }
@@ -254,6 +256,7 @@ class Upgrade {
       publicKeyFile === undefined
         ? 'This version has no key of its releases: name one with --public-key-file.'
         : `${publicKeyFile} is not a public key of minisign.`,
+      COMMAND,
     )
   }
 
