@@ -4,7 +4,7 @@
  * it from the directory.
  */
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import {
   cpSync,
   mkdtempSync,
@@ -20,6 +20,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
 import { ROOT } from './bundle.ts'
 import { sourceCommit } from './commit.ts'
+import { parseSums, readPublished } from './origin/verify-release.ts'
 import { prepareRelease } from './prepare-release.ts'
 import { snapshotReasons, UNRELEASED } from './release.ts'
 import { TARGETS } from './targets.ts'
@@ -65,21 +66,30 @@ test.runIf(builds)(
     const clone = join(work, 'clone')
     freshClone(clone)
     const out = join(work, 'release')
-    run(process.execPath, ['build/release.ts', HERE, '--out', out], { cwd: clone })
+    const key = join(work, 'key.pem')
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    const signing = { cwd: clone, SVC_RELEASE_KEY_FILE: key }
+    run(process.execPath, ['build/release.ts', HERE, '--out', out], signing)
     expect(run('git', ['-C', clone, 'diff', '--stat', 'HEAD'])).toBe('')
     const archive = `svc-${VERSION}-${HERE}.tar.gz`
     const client = `svc-${VERSION}.mjs`
-    const files = ['SHA256SUMS', 'install.sh', archive, client, `svc-npm-${VERSION}.tgz`]
+    const origin = [`svc-${VERSION}.cdx.json`, `svc-${VERSION}.intoto.jsonl`]
+    const listed = ['install.sh', archive, client, `svc-npm-${VERSION}.tgz`, ...origin].sort()
+    const files = [...listed, 'SHA256SUMS', 'SHA256SUMS.sig', 'release.pub']
     expect(readdirSync(out).sort()).toEqual(files.sort())
-    for (const line of readFileSync(join(out, 'SHA256SUMS'), 'utf8').trim().split('\n')) {
-      const [digest, name] = line.split('  ')
-      const bytes = readFileSync(join(out, name!))
+    const sums = parseSums(readFileSync(join(out, 'SHA256SUMS'), 'utf8'))
+    expect([...sums.keys()]).toEqual(listed)
+    for (const [name, digest] of sums) {
+      const bytes = readFileSync(join(out, name))
       expect(createHash('sha256').update(bytes).digest('hex'), name).toBe(digest)
     }
 
     const installed = join(work, 'bin')
     const environment = { SVC_BASE_URL: `file://${out}`, SVC_INSTALL_DIR: installed, HOME: work }
-    run('sh', [join(out, 'install.sh')], environment)
+    const required = { ...environment, SVC_REQUIRE_SIGNATURE: '1' }
+    expect(run('sh', [join(out, 'install.sh')], required)).toContain('with openssl.')
+    expect(readPublished(out).targets).toEqual([HERE])
     const version = `${VERSION}+${sourceCommit(clone)}`
     expect(run(join(installed, 'svc'), ['--version'])).toBe(`svc ${version}\n`)
     expect(run(join(installed, 'svc-server'), ['version'])).toBe(

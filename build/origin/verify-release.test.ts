@@ -1,6 +1,6 @@
 /**
  * Goal: a release that differs from what its commit gives is found, with the place. Method: small
- * releases in two directories. The long test of release.test.ts builds a real one twice.
+ * releases in two directories.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

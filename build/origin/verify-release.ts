@@ -124,8 +124,11 @@ function rebuild({ commit, time, ...built }: Published, folder: string, work: st
   assert(isKnown.status === 0, `the commit ${commit} is not in this checkout: run git fetch`)
   run('git', ['checkout', '--quiet', '--detach', commit], { cwd: clone })
   run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: clone })
+  const bun = join(clone, 'node_modules/bun/bin/bun.exe')
   // npm may run no install scripts; this one puts the runtime into place.
-  run('node', ['node_modules/bun/install.js'], { cwd: clone })
+  if (spawnSync(bun, ['--version']).status !== 0) {
+    run('node', ['node_modules/bun/install.js'], { cwd: clone })
+  }
   const out = join(work, 'release')
   const args = ['build/release.ts', ...built.targets, '--out', out, '--keys', folder]
   const { SVC_RELEASE_BUILDER: _, ...environment } = process.env
