@@ -282,7 +282,7 @@ function contentsOf(
   }
 }
 
-/** Writes the provenance where the release has a key to sign it: nobody could trust another. */
+/** Writes the provenance if the release has a key to sign it. */
 function putProvenance(
   artefacts: Artefacts,
   contents: Contents,

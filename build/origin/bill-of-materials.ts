@@ -11,7 +11,7 @@ export interface Contents {
   readonly version: string
   /** All digits of the commit; null outside a checkout. */
   readonly commit: string | null
-  /** True where tracked files differ from the commit. */
+  /** True if tracked files differ from the commit. */
   readonly modified: boolean
   /** Unix seconds of the sources. */
   readonly time: number

@@ -27,7 +27,7 @@ function unpack(bytes: Buffer): Buffer | null {
   }
 }
 
-/** Compares what is signed: nobody else can make the signature, and no two are the same. */
+/** Compares what is signed: the signature differs each time. */
 function statementDifference(published: Buffer, rebuilt: Buffer): string | null {
   try {
     const [before, after] = [published, rebuilt].map((each) => statementOf(each.toString()))

@@ -109,7 +109,7 @@ test.each([
   [
     'changed files',
     { 'svc:source:commit': COMMIT, 'svc:source:modified': 'true' },
-    'nobody has them',
+    'differ from the commit',
   ],
 ])('a release from %s cannot be rebuilt', (_, properties, reason) => {
   const changed = { 'svc-1.2.3.cdx.json': Buffer.from(materials(properties)) }

@@ -21,7 +21,7 @@ import { difference } from './differences.ts'
 import { MINISIGN_FILE, PEM_FILE } from './keys.ts'
 import { statementOf } from './provenance.ts'
 
-/** How a release was built, as its files say. */
+/** The build of a release, as its files say. */
 export interface Published {
   /** All digits of the commit. */
   readonly commit: string
@@ -49,7 +49,7 @@ export function parseSums(text: string): Map<string, string> {
   )
 }
 
-/** Reads how the release in a directory was built. Throws where it was built from no commit. */
+/** Reads how the release in a directory was built. Throws if it was built from no commit. */
 export function readPublished(folder: string): Published {
   const sums = parseSums(read(folder, 'SHA256SUMS'))
   const names = [...sums.keys()]
@@ -66,7 +66,7 @@ export function readPublished(folder: string): Published {
   assert(/^[0-9a-f]{40,64}$/.test(commit), `${materials} names no commit`)
   assert(
     !properties.has(MODIFIED_PROPERTY),
-    `the release was built from files that differ from the commit ${commit}: nobody has them`,
+    `the release was built from files that differ from the commit ${commit}`,
   )
   const provenance = names.find((name) => name.endsWith('.intoto.jsonl'))
   const builder =
@@ -156,7 +156,7 @@ function run(command: string, args: readonly string[], options: SpawnSyncOptions
 
 export interface Comparison {
   readonly name: string
-  /** Where the artefact differs; null if it is the same. */
+  /** The first place that differs; null if the artefact is the same. */
   readonly difference: string | null
 }
 
