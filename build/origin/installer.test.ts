@@ -109,7 +109,7 @@ test.for([
   ['openssl', 'SHA256SUMS.sig'],
   ['minisign', ARTEFACT],
   ['openssl', ARTEFACT],
-])('the installer with %s rejects a changed byte of %s and replaces nothing', ([tool, name], context) => {
+])('%s rejects a changed byte of %s and replaces nothing', ([tool, name], context) => {
   if (tool === 'minisign') needMinisign(context)
   const isUnchanged = installed()
   release()
@@ -125,7 +125,7 @@ test.for([
 test.for([
   ['minisign', 'SHA256SUMS.minisig'],
   ['openssl', 'SHA256SUMS.sig'],
-])('the installer with %s rejects a missing signature and replaces nothing', ([tool, name], context) => {
+])('%s rejects a missing signature and replaces nothing', ([tool, name], context) => {
   if (tool === 'minisign') needMinisign(context)
   const isUnchanged = installed()
   release()

