@@ -277,6 +277,7 @@ test('a release has the formula and the Nix files, or says that it leaves them o
       out: directory(),
       digests: new Map([['darwin-arm64', '55'.repeat(32)]]),
       environment,
+      isAptSigned: false,
       put: (name) => names.push(name),
       say: (line) => said.push(line),
     })
