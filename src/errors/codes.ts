@@ -590,6 +590,11 @@ export const CODES = {
     message: 'The package cannot be published.',
     next: 'Build a package with `svc build --out FILE` in a root of the same Project.',
   },
+  CLIENT_EXPORT_INVALID: {
+    kind: 'invalid',
+    message: 'The export cannot be converted.',
+    next: 'Make the export again as `svc docs importing` describes, or choose another format.',
+  },
   CLIENT_ROOT_EXISTS: {
     kind: 'conflict',
     message: 'The directory is already a root.',

@@ -1,0 +1,78 @@
+/** `svc import`: data of another backend as a schema, JSON lines and files. */
+import type { ExportFiles } from '../../imports/archives/export-files.ts'
+import type { ImportReport } from '../../imports/output/reports.ts'
+import type { Source } from '../../imports/source.ts'
+import { argument, type CommandSpec, type Context, command, requiredOption } from '../../contexts.ts'
+import { formatBytes } from '../../sizes.ts'
+import { resolvePath } from '../../roots/roots.ts'
+
+const OUT = { out: requiredOption('DIR', 'The new directory, or an empty one') } as const
+const DETAILS = [
+  'Writes schema.ts, data/TABLE.jsonl for `svc data import`, the files, and report.md with what',
+  'has no counterpart. The directory appears when it is whole. Nothing of the export is run.',
+]
+
+const convex: CommandSpec = command({
+  name: 'import convex',
+  summary: 'Convert a snapshot export of Convex',
+  details: DETAILS,
+  positionals: [argument('EXPORT', 'The ZIP archive of `npx convex export`, or its directory')],
+  options: OUT,
+  examples: ['svc import convex snapshot.zip --out from-convex'],
+  run: (context, { out }, [path]) =>
+    convertExport(context, { path: path!, out }, async (files) => {
+      const { openConvex } = await import('../../imports/convex/convex.ts')
+      return openConvex(files)
+    }),
+})
+
+export const importCommands: readonly CommandSpec[] = [convex]
+
+interface Conversion {
+  readonly path: string
+  readonly out: string
+}
+
+async function convertExport(
+  context: Context,
+  { path, out }: Conversion,
+  openSource: (files: ExportFiles) => Promise<Source>,
+): Promise<void> {
+  const { openExport } = await import('../../imports/archives/export-files.ts')
+  const { convert } = await import('../../imports/conversion.ts')
+  const { OutputDirectory } = await import('../../imports/output/output-directory.ts')
+  const target = resolvePath(context.environment, out)
+  const files = await openExport(resolvePath(context.environment, path))
+  let step = 'reading the export'
+  const work = async (): Promise<ImportReport> => {
+    const source = await openSource(files)
+    const output = OutputDirectory.create(target)
+    try {
+      const report = await convert(source, output, (next) => {
+        context.signal.throwIfAborted()
+        step = next
+      })
+      output.commit()
+      return report
+    } finally {
+      output.discard()
+    }
+  }
+  try {
+    const report = await context.output.progress(() => step, context.uninterrupted(work()))
+    await context.output.result({ ...report, directory: target } as never, lines(report, target))
+  } finally {
+    files.close()
+  }
+}
+
+function lines({ collections, files }: ImportReport, target: string): readonly string[] {
+  const documents = collections.reduce((sum, each) => sum + each.documents, 0)
+  const leftOut = collections.reduce((sum, each) => sum + each.leftOut, 0)
+  return [
+    `Wrote ${target}: ${documents} documents of ${collections.length} tables, ` +
+      `${files.count} files (${formatBytes(files.bytes)}).`,
+    ...(leftOut === 0 ? [] : [`${leftOut} documents are left out; report.md says why.`]),
+    'Read report.md, then follow README.md in that directory.',
+  ]
+}
