@@ -234,6 +234,9 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     console:
       'the loopback server of `svc console`: its checks, its derived sessions, and the ' +
       'operations that its page may use',
+    imports:
+      'exports of other backends as a schema, JSON lines and files: archives, types of values, ' +
+      'names, reports, and an adapter for each format',
     'request-commands.ts':
       'the declaration of a command that sends one request and prints its response',
     commands: 'one file for each command or noun; a noun with several files has a folder',

@@ -39,6 +39,7 @@ import { resourcesCommand } from './commands/identity/resources.ts'
 import { rolesCommand } from './commands/identity/roles.ts'
 import { sessionCommands } from './commands/identity/sessions.ts'
 import { whoamiCommand } from './commands/identity/whoami.ts'
+import { importCommands } from './commands/imports/imports.ts'
 import { initCommand } from './commands/init.ts'
 import { linkCommand } from './commands/link.ts'
 import { loginCommand } from './commands/login.ts'
@@ -102,6 +103,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   functionsCommand,
   tablesCommand,
   ...dataCommands,
+  ...importCommands,
   statusCommand,
   healthCommand,
   doctorCommand,

@@ -35,24 +35,29 @@ const DOCUMENT_BYTES_MAX = 1024 * 1024
 const INDEX_TEXT_BYTES_MAX = 1_000
 const REASONS_MAX = 8
 
-export type Progress = (step: string) => void
+export interface Progress {
+  /** Says what is done. */
+  step(text: string): void
+  /** Called often; throws where the conversion has to end. */
+  check(): void
+}
 
 /** Writes all of an export, and returns the report. Throws CLIENT_EXPORT_INVALID. */
 export async function convert(
   source: Source,
   output: OutputDirectory,
-  onProgress: Progress,
+  progress: Progress,
 ): Promise<ImportReport> {
   const tables: SchemaTable[] = []
   const collections: CollectionReport[] = []
   for (const collection of source.collections) {
-    onProgress(`reading ${collection.name}`)
-    const plan = await planOf(collection)
-    onProgress(`writing ${plan.table.name}`)
+    progress.step(`reading ${collection.name}`)
+    const plan = await planOf(collection, progress)
+    progress.step(`writing ${plan.table.name}`)
     tables.push(plan.table)
-    collections.push(await writeCollection(collection, plan, output))
+    collections.push(await writeCollection(collection, plan, { output, progress }))
   }
-  onProgress('writing files')
+  progress.step('writing files')
   const files = await writeFiles(source, output)
   const report: ImportReport = {
     version: 1,
@@ -80,10 +85,11 @@ interface Plan {
 }
 
 /** Reads a collection once, for the types of its fields. */
-async function planOf(collection: SourceCollection): Promise<Plan> {
+async function planOf(collection: SourceCollection, progress: Progress): Promise<Plan> {
   const shape = new ObjectShape(FIELDS_MAX, /./)
   collection.declare(shape)
   for await (const document of collection.documents()) {
+    progress.check()
     if (!('defect' in document)) shape.add(document.fields)
   }
   if (shape.isRecord) {
@@ -126,7 +132,7 @@ function indexesOf(
 async function writeCollection(
   collection: SourceCollection,
   { table, shape, names, idField, textIds }: Plan,
-  output: OutputDirectory,
+  { output, progress }: { readonly output: OutputDirectory; readonly progress: Progress },
 ): Promise<CollectionReport> {
   const lineOf = lineWriter(table)
   const sourceDigest = sha256Stream()
@@ -144,6 +150,7 @@ async function writeCollection(
   }
   try {
     for await (const document of collection.documents()) {
+      progress.check()
       sourceDigest.update(document.raw)
       sourceDigest.update(NEWLINE)
       if ('defect' in document) {
@@ -173,10 +180,7 @@ async function writeCollection(
     reasons: [...reasons],
     sourceDigest: sourceDigest.digest().toString('hex'),
     digest: digest.hex,
-    renamed: [
-      { from: '_id', to: idField },
-      ...renamed.map(([from, to]) => ({ from, to })),
-    ],
+    renamed: [{ from: '_id', to: idField }, ...renamed.map(([from, to]) => ({ from, to }))],
     textIds,
     indexes: table.indexes.map(({ name }) => name),
   }

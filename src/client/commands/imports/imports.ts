@@ -1,10 +1,19 @@
 /** `svc import`: data of another backend as a schema, JSON lines and files. */
+import { Fault } from '../../../errors/fault.ts'
+import {
+  argument,
+  type CommandSpec,
+  type Context,
+  command,
+  requiredOption,
+} from '../../contexts.ts'
 import type { ExportFiles } from '../../imports/archives/export-files.ts'
 import type { ImportReport } from '../../imports/output/reports.ts'
 import type { Source } from '../../imports/source.ts'
-import { argument, type CommandSpec, type Context, command, requiredOption } from '../../contexts.ts'
-import { formatBytes } from '../../sizes.ts'
 import { resolvePath } from '../../roots/roots.ts'
+import { formatBytes } from '../../sizes.ts'
+import { importFilesCommand } from './uploads.ts'
+import { importVerifyCommand } from './verify.ts'
 
 const OUT = { out: requiredOption('DIR', 'The new directory, or an empty one') } as const
 const DETAILS = [
@@ -26,7 +35,11 @@ const convex: CommandSpec = command({
     }),
 })
 
-export const importCommands: readonly CommandSpec[] = [convex]
+export const importCommands: readonly CommandSpec[] = [
+  convex,
+  importFilesCommand,
+  importVerifyCommand,
+]
 
 interface Conversion {
   readonly path: string
@@ -48,9 +61,13 @@ async function convertExport(
     const source = await openSource(files)
     const output = OutputDirectory.create(target)
     try {
-      const report = await convert(source, output, (next) => {
-        context.signal.throwIfAborted()
-        step = next
+      const report = await convert(source, output, {
+        step(text) {
+          step = text
+        },
+        check() {
+          if (context.signal.aborted) throw new Fault('CLIENT_INTERRUPTED')
+        },
       })
       output.commit()
       return report

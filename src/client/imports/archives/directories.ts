@@ -10,8 +10,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { withPath } from '../../files.ts'
-import { EXPORT_FILES_MAX, type ExportFiles } from './export-files.ts'
 import { exportInvalid } from './export-fault.ts'
+import { EXPORT_FILES_MAX, type ExportFiles } from './export-files.ts'
 import { checkedName } from './file-names.ts'
 
 const DEPTH_MAX = 32

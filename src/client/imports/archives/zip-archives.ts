@@ -7,8 +7,8 @@ import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node
 import { createInflateRaw } from 'node:zlib'
 import { withPath } from '../../files.ts'
 import { Crc32 } from './crc32.ts'
-import { EXPORT_FILES_MAX, type ExportFiles } from './export-files.ts'
 import { exportInvalid } from './export-fault.ts'
+import { EXPORT_FILES_MAX, type ExportFiles } from './export-files.ts'
 import { checkedName } from './file-names.ts'
 
 const END_SIGNATURE = 0x06054b50

@@ -11,8 +11,8 @@ import {
   ROUNDED,
 } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
-import type { ExportFiles } from '../archives/export-files.ts'
 import { exportInvalid } from '../archives/export-fault.ts'
+import type { ExportFiles } from '../archives/export-files.ts'
 import { type ExportLine, linesOf } from '../archives/lines.ts'
 import { Conversions } from '../documents/conversions.ts'
 import { importedId } from '../documents/document-ids.ts'
@@ -138,7 +138,8 @@ async function storedFiles(files: ExportFiles): Promise<StoredFiles> {
     found.set(id, {
       fileId: importedId('fil', STORAGE, id),
       key: `convex/${path.slice(STORAGE.length + 1)}`,
-      contentType: typeof contentType === 'string' && isContentType(contentType) ? contentType : BINARY,
+      contentType:
+        typeof contentType === 'string' && isContentType(contentType) ? contentType : BINARY,
       bytes: files.sizeOf(path),
       sha256: typeof sha256 === 'string' ? Buffer.from(sha256, 'base64').toString('hex') : null,
       read: () => files.read(path),

@@ -45,9 +45,7 @@ export class OutputDirectory {
   /** Creates a file, with the directories that it is in. */
   file(name: string): OutputFile {
     const path = join(this.#partial, name)
-    withPath(path, () =>
-      mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_DIRECTORY }),
-    )
+    withPath(path, () => mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_DIRECTORY }))
     return new OutputFile(path)
   }
 

@@ -1,0 +1,145 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ZipFile, zipOf } from '../../../../testing/imports/zip-writer.ts'
+import { openExport, readWhole } from './export-files.ts'
+import { EXPORT_LINE_BYTES_MAX, linesOf } from './lines.ts'
+
+let directory: string
+let archives = 0
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'svc-zip-'))
+})
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
+
+function written(bytes: Uint8Array): string {
+  const path = join(directory, `${++archives}.zip`)
+  writeFileSync(path, bytes)
+  return path
+}
+
+async function contents(bytes: Uint8Array): Promise<Record<string, string>> {
+  const files = await openExport(written(bytes))
+  try {
+    const found: Record<string, string> = {}
+    for (const name of files.names) {
+      found[name] = Buffer.from(await readWhole(files, name, 2 ** 30)).toString('utf8')
+    }
+    return found
+  } finally {
+    files.close()
+  }
+}
+
+const FILE: ZipFile = { name: 'a/b.txt', content: 'some content' }
+const long = 'x'.repeat(300_000)
+
+describe('an archive', () => {
+  it('is read with compressed, stored and empty files, and with the sizes of ZIP64', async () => {
+    const files = [
+      FILE,
+      { name: 'ü.txt', content: long },
+      { name: 'stored', content: long, stored: true },
+      { name: 'empty', content: '' },
+      { name: 'folder/', content: '' },
+    ]
+    const expected = { 'a/b.txt': 'some content', 'ü.txt': long, stored: long, empty: '' }
+    expect(await contents(zipOf(files))).toEqual(expected)
+    expect(await contents(zipOf(files, { zip64: true }))).toEqual(expected)
+  })
+
+  it('with a comment behind its end is read', async () => {
+    const archive = zipOf([FILE])
+    const comment = Buffer.from('comment')
+    const end = Buffer.from(archive)
+    end.writeUInt16LE(comment.length, end.length - 2)
+    expect(await contents(Buffer.concat([end, comment]))).toEqual({ 'a/b.txt': 'some content' })
+  })
+
+  it.each<[string, readonly ZipFile[], string]>([
+    ['a path upwards', [{ ...FILE, name: '../b' }], 'no path inside'],
+    ['a path upwards in the middle', [{ ...FILE, name: 'a/../../b' }], 'no path inside'],
+    ['an absolute path', [{ ...FILE, name: '/etc/passwd' }], 'no path inside'],
+    ['a path of another system', [{ ...FILE, name: '..\\b' }], 'no path inside'],
+    ['a drive', [{ ...FILE, name: 'C:b' }], 'no path inside'],
+    ['a NUL in a name', [{ ...FILE, name: 'a\0b' }], 'no path inside'],
+    ['one name twice', [FILE, FILE], 'twice'],
+    ['a symbolic link', [{ ...FILE, says: { mode: 0o120777 } }], 'is a link'],
+    ['an encrypted file', [{ ...FILE, says: { flags: 9 } }], 'is encrypted'],
+    ['another compression', [{ ...FILE, says: { method: 14 } }], 'compression method 14'],
+    ['overlapping files', [FILE, { ...FILE, name: 'c', says: { offset: 0 } }], 'overlap'],
+    ['a file behind its end', [{ ...FILE, says: { offset: 10_000 } }], 'is damaged'],
+    ['too much content', [{ ...FILE, says: { bytes: 2 ** 32 - 2 } }], 'unpack to'],
+    ['more content than it says', [{ name: 'a', content: long, says: { bytes: 9 } }], 'another'],
+    ['less content than it says', [{ name: 'a', content: 'x', says: { bytes: 9 } }], 'another'],
+    ['another checksum', [{ ...FILE, says: { crc: 1 } }], 'another content'],
+  ])('with %s is rejected', async (_, files, message) => {
+    await expect(contents(zipOf(files))).rejects.toMatchObject({
+      code: 'CLIENT_EXPORT_INVALID',
+      detail: expect.stringContaining(message),
+    })
+  })
+
+  it('that announces a huge number of files is rejected before they are read', async () => {
+    const archive = Buffer.from(zipOf([FILE], { zip64: true }))
+    archive.writeBigUInt64LE(10n ** 12n, archive.length - 22 - 20 - 56 + 32)
+    await expect(contents(archive)).rejects.toMatchObject({
+      detail: expect.stringContaining('more than 1000000 files'),
+    })
+  })
+
+  it('that is cut anywhere is rejected, and nothing else happens', async () => {
+    const archive = zipOf([FILE, { name: 'c', content: long }])
+    for (let length = 0; length < archive.length; length += 37) {
+      await expect(contents(archive.subarray(0, length))).rejects.toMatchObject({
+        code: 'CLIENT_EXPORT_INVALID',
+      })
+    }
+  })
+
+  it('whose compressed bytes are damaged is rejected', async () => {
+    const archive = Buffer.from(zipOf([{ name: 'c', content: long }]))
+    archive.fill(0xff, 40, 60)
+    await expect(contents(archive)).rejects.toMatchObject({ code: 'CLIENT_EXPORT_INVALID' })
+  })
+})
+
+it('a directory is read as an archive is, and a link in it is rejected', async () => {
+  const root = join(directory, 'export')
+  mkdirSync(join(root, 'a'), { recursive: true })
+  writeFileSync(join(root, 'a/b.txt'), 'some content')
+  const files = await openExport(root)
+  expect(files.names).toEqual(['a/b.txt'])
+  expect(files.sizeOf('a/b.txt')).toBe(12)
+  expect(Buffer.from(await readWhole(files, 'a/b.txt', 12)).toString()).toBe('some content')
+  symlinkSync('/etc/passwd', join(root, 'link'))
+  await expect(openExport(root)).rejects.toMatchObject({
+    detail: 'link is neither a file nor a directory.',
+  })
+})
+
+it('lines are split at any chunk, and one that is too long is rejected', async () => {
+  const text = Buffer.from('first\r\n\nsecond\nthïrd')
+  const split = async (...chunks: Uint8Array[]) => {
+    const found: [number, string][] = []
+    const stream = (async function* () {
+      yield* chunks
+    })()
+    for await (const { number, content } of linesOf('x', stream)) {
+      found.push([number, Buffer.from(content).toString('utf8')])
+    }
+    return found
+  }
+  for (let at = 0; at <= text.length; at++) {
+    expect(await split(text.subarray(0, at), text.subarray(at))).toEqual([
+      [1, 'first'],
+      [3, 'second'],
+      [4, 'thïrd'],
+    ])
+  }
+  const chunk = new Uint8Array(EXPORT_LINE_BYTES_MAX / 4 + 1).fill(65)
+  await expect(split(chunk, chunk, chunk, chunk)).rejects.toMatchObject({
+    detail: expect.stringContaining('Line 1 of x'),
+  })
+})
