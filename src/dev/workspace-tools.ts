@@ -12,6 +12,10 @@ export function workspaceTools({
   startTypeChecker,
 }: Pick<BuildRequest, 'describe' | 'startTypeChecker'>): WorkspaceTools {
   return {
+    async openForeignDatabase(path) {
+      const { openForeignDatabase } = await import('../system/foreign-databases.ts')
+      return openForeignDatabase(path)
+    },
     async build({ workspaceDirectory, projectId, checksTypes }) {
       const request = { workspaceDirectory, describe }
       const checked = checksTypes ? { ...request, startTypeChecker } : request

@@ -148,8 +148,27 @@ export interface CheckedBackup {
   readonly restored: { readonly documents: number; readonly merkle: string } | null
 }
 
+export type ForeignValue = null | bigint | number | string | Uint8Array
+export type ForeignRow = Readonly<Record<string, ForeignValue>>
+
+export interface ForeignTable {
+  readonly name: string
+  readonly columns: readonly string[]
+}
+
+/** A SQLite file that another program wrote. */
+export interface ForeignDatabase {
+  /** The ordinary tables, without views and virtual tables. */
+  readonly tables: readonly ForeignTable[]
+  /** Yields the rows in the order of their creation. */
+  rows(table: ForeignTable): Iterable<ForeignRow>
+  close(): void
+}
+
 /** Tools that only the executable has, since they need more than Node. */
 export interface WorkspaceTools {
+  /** Opens a SQLite file, beside which SQLite may write. Throws what SQLite throws. */
+  openForeignDatabase(path: string): Promise<ForeignDatabase>
   /** Reads and checks a whole backup. Throws BACKUP_CORRUPT and what a restore throws. */
   checkBackup(request: BackupCheckRequest): Promise<CheckedBackup>
   /** Builds a Workspace. */

@@ -10,6 +10,7 @@ import {
 import type { ExportFiles } from '../../imports/archives/export-files.ts'
 import type { ImportReport } from '../../imports/output/reports.ts'
 import type { Source } from '../../imports/source.ts'
+import { requireTools } from '../../packages.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { formatBytes } from '../../sizes.ts'
 import { importFilesCommand } from './uploads.ts'
@@ -35,8 +36,25 @@ const convex: CommandSpec = command({
     }),
 })
 
+const pocketbase: CommandSpec = command({
+  name: 'import pocketbase',
+  summary: 'Convert a backup of PocketBase',
+  details: DETAILS,
+  positionals: [argument('EXPORT', 'The ZIP archive of a backup, or a copy of pb_data')],
+  options: OUT,
+  examples: ['svc import pocketbase backup.zip --out from-pocketbase'],
+  async run(context, { out }, [path]) {
+    const tools = await requireTools(context, 'Reading a backup of PocketBase')
+    await convertExport(context, { path: path!, out }, async (files) => {
+      const { openBackup } = await import('../../imports/pocketbase/backups.ts')
+      return openBackup(files, (path) => tools.openForeignDatabase(path))
+    })
+  },
+})
+
 export const importCommands: readonly CommandSpec[] = [
   convex,
+  pocketbase,
   importFilesCommand,
   importVerifyCommand,
 ]
@@ -58,9 +76,10 @@ async function convertExport(
   const files = await openExport(resolvePath(context.environment, path))
   let step = 'reading the export'
   const work = async (): Promise<ImportReport> => {
-    const source = await openSource(files)
     const output = OutputDirectory.create(target)
+    let source: Source | null = null
     try {
+      source = await openSource(files)
       const report = await convert(source, output, {
         step(text) {
           step = text
@@ -72,6 +91,7 @@ async function convertExport(
       output.commit()
       return report
     } finally {
+      source?.close()
       output.discard()
     }
   }

@@ -100,7 +100,7 @@ export async function openConvex(files: ExportFiles): Promise<Source> {
     },
     conversions: () => conversions.all(),
     noCounterpart: () => withoutCounterpart(files),
-    close: () => files.close(),
+    close: () => {},
   }
 }
 
