@@ -52,9 +52,24 @@ const pocketbase: CommandSpec = command({
   },
 })
 
+const parse: CommandSpec = command({
+  name: 'import parse',
+  summary: 'Convert the classes of Parse',
+  details: DETAILS,
+  positionals: [argument('EXPORT', 'A directory or a ZIP archive with CLASS.json for each class')],
+  options: OUT,
+  examples: ['svc import parse classes --out from-parse'],
+  run: (context, { out }, [path]) =>
+    convertExport(context, { path: path!, out }, async (files) => {
+      const { openParse } = await import('../../imports/parse/parse.ts')
+      return openParse(files)
+    }),
+})
+
 export const importCommands: readonly CommandSpec[] = [
   convex,
   pocketbase,
+  parse,
   importFilesCommand,
   importVerifyCommand,
 ]
