@@ -13,7 +13,7 @@ export function workspaceTools({
 }: Pick<BuildRequest, 'describe' | 'startTypeChecker'>): WorkspaceTools {
   return {
     async openForeignDatabase(path) {
-      const { openForeignDatabase } = await import('../system/foreign-databases.ts')
+      const { openForeignDatabase } = await import('../system/foreign/foreign-databases.ts')
       return openForeignDatabase(path)
     },
     async build({ workspaceDirectory, projectId, checksTypes }) {

@@ -38,7 +38,7 @@ const REASONS_MAX = 8
 export interface Progress {
   /** Says what is done. */
   step(text: string): void
-  /** Called often; throws where the conversion has to end. */
+  /** Called often; throws if the conversion has to end. */
   check(): void
 }
 
@@ -199,8 +199,8 @@ function fieldsOf(
 }
 
 /**
- * Returns a function that formats a document as `svc data import` reads it. It reads each line back,
- * and throws ValidationError unless the document is the same.
+ * Returns a function that formats a document as `svc data import` reads it. It reads each line
+ * back, and throws ValidationError unless the document is the same.
  */
 function lineWriter({ fields }: SchemaTable) {
   const validator = { type: 'object', fields } as const

@@ -1,4 +1,4 @@
-/** What an adapter of one format gives to the conversion. */
+/** The interface between the adapter of a format and the conversion. */
 import type { ObjectShape } from './documents/shapes.ts'
 import type {
   DefectiveDocument,

@@ -84,7 +84,7 @@ async function convertExport(
   { path, out }: Conversion,
   openSource: (files: ExportFiles) => Promise<Source>,
 ): Promise<void> {
-  const { openExport } = await import('../../imports/archives/export-files.ts')
+  const { openExport } = await import('../../imports/archives/open-export.ts')
   const { convert } = await import('../../imports/conversion.ts')
   const { OutputDirectory } = await import('../../imports/output/output-directory.ts')
   const target = resolvePath(context.environment, out)

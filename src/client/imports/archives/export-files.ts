@@ -1,8 +1,5 @@
 /** The files of an export, from a ZIP archive or from a directory. */
-import { lstatSync } from 'node:fs'
-import { withPath } from '../../files.ts'
-import { openDirectory } from './directories.ts'
-import { openZip } from './zip-archives.ts'
+import { exportInvalid } from './export-fault.ts'
 
 /**
  * Files of an export.
@@ -21,19 +18,12 @@ export interface ExportFiles {
   close(): void
 }
 
-/** Opens an export. Throws CLIENT_FILE_FAILED and CLIENT_EXPORT_INVALID. */
-export async function openExport(path: string): Promise<ExportFiles> {
-  const isDirectory = withPath(path, () => lstatSync(path).isDirectory())
-  return isDirectory ? openDirectory(path) : openZip(path)
-}
-
 /** Reads a whole file of at most `bytesMax` bytes. Throws CLIENT_EXPORT_INVALID. */
 export async function readWhole(
   files: ExportFiles,
   name: string,
   bytesMax: number,
 ): Promise<Uint8Array> {
-  const { exportInvalid } = await import('./export-fault.ts')
   const size = files.sizeOf(name)
   if (size > bytesMax) throw exportInvalid(`${name} has more than ${bytesMax} bytes.`)
   const chunks: Uint8Array[] = []

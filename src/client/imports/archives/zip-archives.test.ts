@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ZipFile, zipOf } from '../../../../testing/imports/zip-writer.ts'
-import { openExport, readWhole } from './export-files.ts'
+import { readWhole } from './export-files.ts'
 import { EXPORT_LINE_BYTES_MAX, linesOf } from './lines.ts'
+import { openExport } from './open-export.ts'
 
 let directory: string
 let archives = 0
@@ -36,7 +37,7 @@ const FILE: ZipFile = { name: 'a/b.txt', content: 'some content' }
 const long = 'x'.repeat(300_000)
 
 describe('an archive', () => {
-  it('is read with compressed, stored and empty files, and with the sizes of ZIP64', async () => {
+  it('an archive is read with compressed, stored and empty files, and with the sizes of ZIP64', async () => {
     const files = [
       FILE,
       { name: 'ü.txt', content: long },
@@ -49,7 +50,7 @@ describe('an archive', () => {
     expect(await contents(zipOf(files, { zip64: true }))).toEqual(expected)
   })
 
-  it('with a comment behind its end is read', async () => {
+  it('an archive with a comment behind its end is read', async () => {
     const archive = zipOf([FILE])
     const comment = Buffer.from('comment')
     const end = Buffer.from(archive)
@@ -74,14 +75,14 @@ describe('an archive', () => {
     ['more content than it says', [{ name: 'a', content: long, says: { bytes: 9 } }], 'another'],
     ['less content than it says', [{ name: 'a', content: 'x', says: { bytes: 9 } }], 'another'],
     ['another checksum', [{ ...FILE, says: { crc: 1 } }], 'another content'],
-  ])('with %s is rejected', async (_, files, message) => {
+  ])('an archive with %s is rejected', async (_, files, message) => {
     await expect(contents(zipOf(files))).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
       detail: expect.stringContaining(message),
     })
   })
 
-  it('that announces a huge number of files is rejected before they are read', async () => {
+  it('an archive that announces a huge number of files is rejected before they are read', async () => {
     const archive = Buffer.from(zipOf([FILE], { zip64: true }))
     archive.writeBigUInt64LE(10n ** 12n, archive.length - 22 - 20 - 56 + 32)
     await expect(contents(archive)).rejects.toMatchObject({
@@ -89,7 +90,7 @@ describe('an archive', () => {
     })
   })
 
-  it('that is cut anywhere is rejected, and nothing else happens', async () => {
+  it('an archive that is cut anywhere is rejected, and nothing else happens', async () => {
     const archive = zipOf([FILE, { name: 'c', content: long }])
     for (let length = 0; length < archive.length; length += 37) {
       await expect(contents(archive.subarray(0, length))).rejects.toMatchObject({
@@ -98,7 +99,7 @@ describe('an archive', () => {
     }
   })
 
-  it('whose compressed bytes are damaged is rejected', async () => {
+  it('an archive whose compressed bytes are damaged is rejected', async () => {
     const archive = Buffer.from(zipOf([{ name: 'c', content: long }]))
     archive.fill(0xff, 40, 60)
     await expect(contents(archive)).rejects.toMatchObject({ code: 'CLIENT_EXPORT_INVALID' })

@@ -8,7 +8,7 @@ const FORM = /^[0-9a-hjkmnp-tv-z]{31,37}$/
 const INTERNAL_BYTES = 16
 const FOOTER_BYTES = 2
 
-/** Returns the number of the table; null for a text that is no ID. */
+/** Returns the number of the table; null for any other text. */
 export function tableNumberOf(text: string): number | null {
   if (!FORM.test(text)) return null
   const bytes = decodeBase32(text)

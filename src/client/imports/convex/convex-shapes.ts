@@ -11,7 +11,7 @@ export type ConvexShape =
   | { readonly type: 'object'; readonly fields: ReadonlyMap<string, Alternatives> }
   | { readonly type: 'record'; readonly values: Alternatives }
 
-/** What a text of the export stands for. */
+/** The type of the value that a text of the export stands for. */
 export type TextKind = 'string' | 'int64' | 'bytes' | 'infinite' | 'nan'
 
 /** The members of a union; a single one where there is none. */
@@ -20,7 +20,7 @@ export type Alternatives = readonly ConvexShape[]
 export const UNKNOWN: Alternatives = [{ type: 'plain', kind: 'unknown' }]
 const DEPTH_MAX = 128
 
-/** In the order in which they are tried: a name comes before those that it begins with. */
+/** Names of plain shapes, in the order in which they are tried. */
 const PLAIN: readonly (readonly [string, (ConvexShape & { readonly type: 'plain' })['kind']])[] = [
   ['never', 'other'],
   ['null', 'other'],
@@ -156,7 +156,7 @@ export function fieldShapes(shapes: Alternatives, name: string): Alternatives {
   })
 }
 
-/** Returns what every text of these shapes is; null where there are several possibilities. */
+/** Returns what every text of these shapes is; null if there are several possibilities. */
 export function textKindOf(shapes: Alternatives): TextKind | null {
   const kinds = new Set<TextKind>()
   for (const shape of shapes) {

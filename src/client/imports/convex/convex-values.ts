@@ -76,7 +76,7 @@ function readText(
   }
 }
 
-/** Returns what a context says; null where it leaves the decision to the shape. */
+/** Returns what a context says; null if it leaves the decision to the shape. */
 function kindOf(context: Json | undefined): TextKind | null {
   if (context === undefined || context === 'infer') return null
   if (context === 'int64' || context === 'bytes') return context

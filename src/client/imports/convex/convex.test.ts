@@ -60,15 +60,15 @@ const messages: ConvexTable = {
 }
 const files = [{ id: picture, contentType: 'text/plain', content: 'a picture' }]
 
-describe('IDs of Convex', () => {
-  it('are the ones that Convex encodes', () => {
+describe('the IDs of Convex', () => {
+  it('IDs of Convex are the ones that Convex encodes', () => {
     const internal = Uint8Array.from({ length: 16 }, () => 251)
     for (let i = 1; i < 16; i++) internal[i] = (internal[i - 1]! * 251) & 255
     expect(encodeConvexId(1017, internal)).toBe('z43zp6c3e75gkmz1kfwj6mbbx5sw281h')
     expect(tableNumberOf('z43zp6c3e75gkmz1kfwj6mbbx5sw281h')).toBe(1017)
   })
 
-  it('are told from other texts by their checksum', () => {
+  it('IDs of Convex are told from other texts by their checksum', () => {
     for (const table of [1, 127, 128, 16_384, 2 ** 31]) {
       const id = convexId(table, 7)
       expect(tableNumberOf(id)).toBe(table)
@@ -88,7 +88,7 @@ describe('the shape of a table', () => {
     }
     return textKindOf(shapes)
   }
-  it('says what a text is where there is one possibility', () => {
+  it('the shape of a table says what a text is where there is one possibility', () => {
     expect(kindAt('{"a": int64 | null, "b"?: array<bytes>}', 'a')).toBe('int64')
     expect(kindAt('{"a": int64 | null, "b"?: array<bytes>}', 'b', 0)).toBe('bytes')
     expect(kindAt('record<field_name, int64>', 'anything')).toBe('int64')
@@ -98,7 +98,7 @@ describe('the shape of a table', () => {
       kindAt('{"location": {"city": string} | {"city": string, "n": int64}}', 'location', 'n'),
     ).toBe('int64')
   })
-  it('says nothing where there are several', () => {
+  it('the shape of a table says nothing where there are several', () => {
     expect(kindAt('{"a": int64 | string}', 'a')).toBeNull()
     expect(kindAt('{"a": float64}', 'a')).toBeNull()
     expect(kindAt('{"a": NaN}', 'a')).toBeNull()
@@ -107,13 +107,13 @@ describe('the shape of a table', () => {
     expect(kindAt('set<int64>', 0)).toBeNull()
   })
   it.each(['', '{', '{"a"', 'array<int64', 'int64 |', 'int64x', 'unheard', 'array<'.repeat(200)])(
-    'that is %j is rejected',
+    'the shape of a table that is %j is rejected',
     (text) => expect(() => parseShape(text)).toThrow(),
   )
 })
 
 describe('an export of Convex', () => {
-  it('becomes a schema, documents that refer to each other, and files', async () => {
+  it('an export of Convex becomes a schema, documents that refer to each other, and files', async () => {
     const made = await converted(convexExport([users, messages], files), openConvex)
     expect(made.schema).toMatchInlineSnapshot(`
       "import { defineSchema, table, v } from 'svc'
@@ -172,7 +172,7 @@ describe('an export of Convex', () => {
     expect(made.text(`files/${fileId}`)).toBe('a picture')
   })
 
-  it('is reported with counts, digests, renamed names and what became what', async () => {
+  it('an export of Convex is reported with counts, digests, renamed names and what became what', async () => {
     const { report, text } = await converted(convexExport([users, messages], files), openConvex)
     const [chat, people] = report.collections
     expect(chat).toMatchObject({
@@ -191,20 +191,20 @@ describe('an export of Convex', () => {
     expect(JSON.parse(text('report.json'))).toEqual(report)
   })
 
-  it('gives the same bytes each time', async () => {
+  it('an export of Convex gives the same bytes each time', async () => {
     const archive = convexExport([users, messages], files)
     const first = await converted(archive, openConvex)
     const second = await converted(archive, openConvex)
     expect(second.all()).toEqual(first.all())
   })
 
-  it('without files keeps their IDs as texts and says so', async () => {
+  it('an export of Convex without files keeps their IDs as texts and says so', async () => {
     const made = await converted(convexExport([messages, users]), openConvex)
     expect(made.documents('chatMessages')[0]).toMatchObject({ picture })
     expect(made.report.noCounterpart.join('\n')).toContain('--include-file-storage')
   })
 
-  it('with a document that cannot be converted leaves it out, and names the reason', async () => {
+  it('an export of Convex with a document that cannot be converted leaves it out, and names the reason', async () => {
     const table = {
       ...users,
       documents: [
@@ -223,7 +223,7 @@ describe('an export of Convex', () => {
     expect(made.text('report.md')).toContain('## Left out')
   })
 
-  it('with names that are not allowed here gets others, without a clash', async () => {
+  it('an export of Convex with names that are not allowed here gets others, without a clash', async () => {
     const named = (name: string, number: number): ConvexTable => ({
       name,
       number,
@@ -257,7 +257,7 @@ describe('an export of Convex', () => {
       ]),
       'is not in the export',
     ],
-  ])('that %s is rejected', async (_, archive, message) => {
+  ])('an export of Convex that %s is rejected', async (_, archive, message) => {
     await expect(converted(archive, openConvex)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
       detail: expect.stringContaining(message),

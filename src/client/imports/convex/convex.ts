@@ -115,7 +115,7 @@ async function tableNumbers(files: ExportFiles): Promise<ReadonlyMap<number, str
 }
 
 interface StoredFiles {
-  /** The number of the table; null where there are no files. */
+  /** The number of the table; null if there are no files. */
   readonly number: number | null
   readonly files: ReadonlyMap<string, SourceFile>
 }
@@ -222,9 +222,9 @@ function withoutCounterpart(files: ExportFiles): readonly string[] {
       .map((name) => name.slice(COMPONENTS.length).split('/')[0]!),
   )
   return [
-    'Functions, HTTP actions, Crons and scheduled functions: write them anew; `svc docs functions`.',
-    'Indexes and search indexes: an export has none; declare those that the code uses in schema.ts.',
-    'Validators of the schema: an export has only the types that occur, from which schema.ts is made.',
+    'Functions, HTTP actions, Crons, scheduled functions: write them anew, `svc docs functions`.',
+    'Indexes and search indexes: an export has none. Declare those that the code uses.',
+    'Validators of the schema: an export has only the types that occur, as schema.ts has them.',
     'Environment variables and authentication: set them anew; `svc docs configuration, identity`.',
     ...(files.has(`${STORAGE}${DOCUMENTS}`)
       ? []

@@ -19,7 +19,7 @@ export class Shape {
   readonly #types = new Set<PlainType>()
   readonly #tables = new Set<string>()
   #hasText = false
-  /** The only texts that the export declares; null where any is allowed. */
+  /** The only texts that the export declares; null if any is allowed. */
   #choices: ReadonlySet<string> | null = null
   #isOfChoices = true
   #textBytes = 0
@@ -74,7 +74,7 @@ export class Shape {
     for (const table of other.#tables) this.#tables.add(table)
     this.#hasText ||= other.#hasText
     this.#textBytes = Math.max(this.#textBytes, other.#textBytes)
-    // The choices of two fields are no choices of both.
+    // A text of one field need not be a choice of the other one.
     if (other.#hasText) this.#isOfChoices = false
     if (other.#items !== null) this.items().merge(other.#items)
     if (other.#object !== null) this.fields().merge(other.#object)
@@ -138,7 +138,7 @@ interface FieldShape {
   isOptional: boolean
 }
 
-/** The shape of objects: their fields, or of all values where the keys are data. */
+/** The shape of objects: their fields, or of all values if the keys are data. */
 export class ObjectShape {
   readonly #fields = new Map<string, FieldShape>()
   /** Shape of all values; null while the fields are declared one by one. */

@@ -47,7 +47,7 @@ export interface SourceDocument {
 
 /** A document that cannot be converted. */
 export interface DefectiveDocument {
-  /** Why, without a value of the document. */
+  /** The rule that it breaks, without a value of the document. */
   readonly defect: string
   readonly raw: Uint8Array
 }

@@ -1,4 +1,4 @@
-/** What an import says about itself: `report.json` for programs, `report.md` for people. */
+/** The report of an import: `report.json` for programs, `report.md` for people. */
 import type { Json } from '../../../value/strict-json.ts'
 import { printable } from '../../visible-text.ts'
 
@@ -63,8 +63,8 @@ export function reportText(report: ImportReport): string {
     '',
     `Files: ${files.count} with ${files.bytes} bytes.`,
     '',
-    'The first digest is SHA-256 of the documents as the export has them. The second one is that of',
-    'the documents in `data`, in any order: `svc import verify` compares it with what a server has.',
+    'The first digest is SHA-256 of the documents as the export has them. The second one is that',
+    'of the documents in `data`, in any order: `svc import verify` compares it with a server.',
     '',
     '| Table | Export | Result |',
     '|---|---|---|',

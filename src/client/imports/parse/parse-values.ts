@@ -14,7 +14,7 @@ export interface ParseReading {
   readonly onConversion: (what: string) => void
 }
 
-/** Reads a value; undefined for a relation, whose members are no part of it. */
+/** Reads a value; undefined for a relation, whose members are elsewhere. */
 export function readParse(json: Json, reading: ParseReading): SourceValue | undefined {
   if (typeof json === 'number') return json === 0 ? 0 : json
   if (Array.isArray(json)) return json.map((item) => readParse(item, reading) ?? null)

@@ -22,7 +22,7 @@ const classes = (files: Record<string, unknown>, more: readonly ZipFile[] = []) 
 const TIMES = { createdAt: '2026-01-31T12:00:00.000Z', updatedAt: '2026-01-31T12:00:00.000Z' }
 
 describe('an export of Parse', () => {
-  it('becomes a schema with the declared types', async () => {
+  it('an export of Parse becomes a schema with the declared types', async () => {
     const { schema } = await converted(SAMPLE, openParse)
     expect(schema).toMatchInlineSnapshot(`
       "import { defineSchema, table, v } from 'svc'
@@ -122,7 +122,7 @@ describe('an export of Parse', () => {
     `)
   })
 
-  it('becomes objects that refer to each other, to files and to members of relations', async () => {
+  it('an export of Parse becomes objects that refer to each other, to files and to members of relations', async () => {
     const made = await converted(SAMPLE, openParse)
     const [first, second, third] = made.documents('blogPost')
     const [ada, bob] = made.documents('user')
@@ -151,7 +151,7 @@ describe('an export of Parse', () => {
     expect(made.documents('roleUsers')).toMatchObject([{ related: ada!._id }])
   })
 
-  it('is reported with what has no counterpart, without what users log in with', async () => {
+  it('an export of Parse is reported with what has no counterpart, without what users log in with', async () => {
     const made = await converted(SAMPLE, openParse)
     const counts = made.report.collections.map(({ table, documents }) => [table, documents])
     expect(Object.fromEntries(counts)).toEqual({
@@ -172,7 +172,7 @@ describe('an export of Parse', () => {
     expect((await converted(SAMPLE, openParse)).all()).toEqual(made.all())
   })
 
-  it('has none of the secrets that a user may have, also where it is left out', async () => {
+  it('an export of Parse has none of the secrets that a user may have, also where it is left out', async () => {
     const secrets = {
       password: 'top-secret-1',
       _hashed_password: 'top-secret-2',
@@ -190,7 +190,7 @@ describe('an export of Parse', () => {
     expect(Object.values(made.all()).join('\n')).not.toContain('top-secret')
   })
 
-  it('without a schema, relations and files infers types and says what is lost', async () => {
+  it('an export of Parse without a schema, relations and files infers types and says what is lost', async () => {
     const post = {
       objectId: 'p',
       ...TIMES,
@@ -235,7 +235,7 @@ describe('an export of Parse', () => {
       ]),
       'the class Post twice',
     ],
-  ])('that %s is rejected', async (_, archive, message) => {
+  ])('an export of Parse that %s is rejected', async (_, archive, message) => {
     await expect(converted(archive, openParse)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
       detail: expect.stringContaining(message),
@@ -252,7 +252,7 @@ describe('a list of JSON', () => {
     for await (const item of itemsOf('x', stream)) found.push(Buffer.from(item).toString().trim())
     return found
   }
-  it('is split at any chunk, also where texts have brackets and quotes', async () => {
+  it('a list of JSON is split at any chunk, also where texts have brackets and quotes', async () => {
     const items = ['{"a":"]},{\\""}', '{"b":[1,[2],{"c":"\\\\"}]}', '{"ü":"{"}']
     const texts = [
       `{ "results" : [ ${items.join(' , ')} ] , "count": 3 }`,
@@ -267,7 +267,7 @@ describe('a list of JSON', () => {
     expect(await split('[]')).toEqual([])
     expect(await split('\ufeff[{}]')).toEqual(['{}'])
   })
-  it('with an item that is too long is rejected', async () => {
+  it('a list of JSON with an item that is too long is rejected', async () => {
     const chunk = new Uint8Array(EXPORT_LINE_BYTES_MAX / 2 + 1).fill(65)
     await expect(split('["', chunk, chunk)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',

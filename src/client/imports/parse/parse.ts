@@ -34,7 +34,7 @@ const FILE = /^(?:.*\/)?files\/([^/]+)$/
 const SCHEMA = '_SCHEMA'
 /** Classes of the server whose objects an application has as its own. */
 const OWN_CLASSES = ['_User', '_Role']
-/** What users log in with, and what Parse keeps for itself. None of it leaves the export. */
+/** Fields that users log in with, and those of Parse itself. None of them leaves the export. */
 const SECRET = /^(_.*|password|authData|sessionToken)$/
 const BINARY = 'application/octet-stream'
 
@@ -240,7 +240,7 @@ function declareFields(
   for (const name of ['createdAt', 'updatedAt']) shape.field(name).declare('timestamp')
   for (const [name, { type, targetClass }] of declared) {
     if (name === 'objectId' || SECRET.test(name) || type === 'Relation') continue
-    const field = shape.field(name)
+    const field = shape.field(name, type === 'ACL')
     const table = typeof targetClass === 'string' ? tables.get(targetClass) : undefined
     if (type === 'String') field.declare('string')
     else if (type === 'Number') field.declare('float64')
@@ -323,6 +323,6 @@ function withoutCounterpart(
       : []),
     ...lost,
     ...system.map((name) => `${name}: objects of Parse itself.`),
-    'Class-level permissions, cloud code, jobs, hooks, live queries and indexes: `svc docs functions`.',
+    'Class-level permissions, cloud code, jobs, hooks, live queries, indexes: `svc docs functions`.',
   ]
 }
