@@ -112,8 +112,8 @@ describe('the shape of a table', () => {
   )
 })
 
-describe('an export of Convex', () => {
-  it('an export of Convex becomes a schema, documents that refer to each other, and files', async () => {
+describe('a snapshot', () => {
+  it('a snapshot becomes a schema, documents and files', async () => {
     const made = await converted(convexExport([users, messages], files), openConvex)
     expect(made.schema).toMatchInlineSnapshot(`
       "import { defineSchema, table, v } from 'svc'
@@ -172,7 +172,7 @@ describe('an export of Convex', () => {
     expect(made.text(`files/${fileId}`)).toBe('a picture')
   })
 
-  it('an export of Convex is reported with counts, digests, renamed names and what became what', async () => {
+  it('a snapshot is reported with counts, digests and names', async () => {
     const { report, text } = await converted(convexExport([users, messages], files), openConvex)
     const [chat, people] = report.collections
     expect(chat).toMatchObject({
@@ -191,20 +191,20 @@ describe('an export of Convex', () => {
     expect(JSON.parse(text('report.json'))).toEqual(report)
   })
 
-  it('an export of Convex gives the same bytes each time', async () => {
+  it('a snapshot gives the same bytes each time', async () => {
     const archive = convexExport([users, messages], files)
     const first = await converted(archive, openConvex)
     const second = await converted(archive, openConvex)
     expect(second.all()).toEqual(first.all())
   })
 
-  it('an export of Convex without files keeps their IDs as texts and says so', async () => {
+  it('a snapshot without files keeps their IDs as texts and says so', async () => {
     const made = await converted(convexExport([messages, users]), openConvex)
     expect(made.documents('chatMessages')[0]).toMatchObject({ picture })
     expect(made.report.noCounterpart.join('\n')).toContain('--include-file-storage')
   })
 
-  it('an export of Convex with a document that cannot be converted leaves it out, and names the reason', async () => {
+  it('a snapshot with a document that does not fit leaves it out and says why', async () => {
     const table = {
       ...users,
       documents: [
@@ -223,7 +223,7 @@ describe('an export of Convex', () => {
     expect(made.text('report.md')).toContain('## Left out')
   })
 
-  it('an export of Convex with names that are not allowed here gets others, without a clash', async () => {
+  it('a snapshot with names that are not allowed gets others', async () => {
     const named = (name: string, number: number): ConvexTable => ({
       name,
       number,
@@ -257,7 +257,7 @@ describe('an export of Convex', () => {
       ]),
       'is not in the export',
     ],
-  ])('an export of Convex that %s is rejected', async (_, archive, message) => {
+  ])('a snapshot that %s is rejected', async (_, archive, message) => {
     await expect(converted(archive, openConvex)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
       detail: expect.stringContaining(message),

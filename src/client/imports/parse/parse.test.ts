@@ -21,8 +21,8 @@ const classes = (files: Record<string, unknown>, more: readonly ZipFile[] = []) 
   ])
 const TIMES = { createdAt: '2026-01-31T12:00:00.000Z', updatedAt: '2026-01-31T12:00:00.000Z' }
 
-describe('an export of Parse', () => {
-  it('an export of Parse becomes a schema with the declared types', async () => {
+describe('an export', () => {
+  it('an export becomes a schema with the declared types', async () => {
     const { schema } = await converted(SAMPLE, openParse)
     expect(schema).toMatchInlineSnapshot(`
       "import { defineSchema, table, v } from 'svc'
@@ -122,7 +122,7 @@ describe('an export of Parse', () => {
     `)
   })
 
-  it('an export of Parse becomes objects that refer to each other, to files and to members of relations', async () => {
+  it('an export becomes objects that refer to objects, files and members', async () => {
     const made = await converted(SAMPLE, openParse)
     const [first, second, third] = made.documents('blogPost')
     const [ada, bob] = made.documents('user')
@@ -151,7 +151,7 @@ describe('an export of Parse', () => {
     expect(made.documents('roleUsers')).toMatchObject([{ related: ada!._id }])
   })
 
-  it('an export of Parse is reported with what has no counterpart, without what users log in with', async () => {
+  it('an export is reported with what has no counterpart', async () => {
     const made = await converted(SAMPLE, openParse)
     const counts = made.report.collections.map(({ table, documents }) => [table, documents])
     expect(Object.fromEntries(counts)).toEqual({
@@ -172,7 +172,7 @@ describe('an export of Parse', () => {
     expect((await converted(SAMPLE, openParse)).all()).toEqual(made.all())
   })
 
-  it('an export of Parse has none of the secrets that a user may have, also where it is left out', async () => {
+  it('an export has no secret of a user, not even in what is left out', async () => {
     const secrets = {
       password: 'top-secret-1',
       _hashed_password: 'top-secret-2',
@@ -190,7 +190,7 @@ describe('an export of Parse', () => {
     expect(Object.values(made.all()).join('\n')).not.toContain('top-secret')
   })
 
-  it('an export of Parse without a schema, relations and files infers types and says what is lost', async () => {
+  it('an export without a schema infers types and says what is lost', async () => {
     const post = {
       objectId: 'p',
       ...TIMES,
@@ -235,7 +235,7 @@ describe('an export of Parse', () => {
       ]),
       'the class Post twice',
     ],
-  ])('an export of Parse that %s is rejected', async (_, archive, message) => {
+  ])('an export that %s is rejected', async (_, archive, message) => {
     await expect(converted(archive, openParse)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
       detail: expect.stringContaining(message),
@@ -252,7 +252,7 @@ describe('a list of JSON', () => {
     for await (const item of itemsOf('x', stream)) found.push(Buffer.from(item).toString().trim())
     return found
   }
-  it('a list of JSON is split at any chunk, also where texts have brackets and quotes', async () => {
+  it('a list of JSON is split at any chunk, also with brackets in texts', async () => {
     const items = ['{"a":"]},{\\""}', '{"b":[1,[2],{"c":"\\\\"}]}', '{"ü":"{"}']
     const texts = [
       `{ "results" : [ ${items.join(' , ')} ] , "count": 3 }`,

@@ -323,6 +323,6 @@ function withoutCounterpart(
       : []),
     ...lost,
     ...system.map((name) => `${name}: objects of Parse itself.`),
-    'Class-level permissions, cloud code, jobs, hooks, live queries, indexes: `svc docs functions`.',
+    'Class-level permissions, cloud code, jobs, live queries, indexes: `svc docs functions`.',
   ]
 }

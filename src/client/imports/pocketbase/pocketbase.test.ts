@@ -51,8 +51,8 @@ function addCollection(database: Database, name: string, fields: object[], colum
   database.run(`create table ${name} (id text primary key, ${columns})`)
 }
 
-describe('a backup of PocketBase', () => {
-  it('a backup of PocketBase becomes a schema with the declared types', async () => {
+describe('a backup', () => {
+  it('a backup becomes a schema with the declared types', async () => {
     const { schema } = await converted(SAMPLE, open)
     expect(schema).toMatchInlineSnapshot(`
       "import { defineSchema, table, v } from 'svc'
@@ -106,7 +106,7 @@ describe('a backup of PocketBase', () => {
     `)
   })
 
-  it('a backup of PocketBase becomes documents that refer to each other and to files', async () => {
+  it('a backup becomes documents that refer to each other and to files', async () => {
     const made = await converted(SAMPLE, open)
     const [first, second, third] = made.documents('blogPosts')
     const [ada] = made.documents('users')
@@ -140,7 +140,7 @@ describe('a backup of PocketBase', () => {
     expect(byId.get(ada!.avatar)).toMatchObject({ contentType: 'image/png' })
   })
 
-  it('a backup of PocketBase of a version before 0.23 becomes the same tables', async () => {
+  it('a backup of a version before 0.23 becomes the same tables', async () => {
     const earlier = await converted(EARLIER, open)
     const later = await converted(SAMPLE, open)
     const fields = (schema: string) => schema.split('\n').filter((line) => line.startsWith('    '))
@@ -155,7 +155,7 @@ describe('a backup of PocketBase', () => {
     expect(earlier.documents('blogPosts')[0]!.author).toBe(earlier.documents('users')[0]!._id)
   })
 
-  it('a backup of PocketBase is reported with what has no counterpart', async () => {
+  it('a backup is reported with what has no counterpart', async () => {
     const { report } = await converted(SAMPLE, open)
     const counts = report.collections.map(({ source, documents }) => [source, documents])
     expect(counts).toEqual([
@@ -171,7 +171,7 @@ describe('a backup of PocketBase', () => {
     expect(text).toContain('_superusers: 1 records')
   })
 
-  it('a backup of PocketBase gives the same bytes each time, without a password or a token', async () => {
+  it('a backup gives the same bytes each time, without a password or a token', async () => {
     const first = (await converted(SAMPLE, open)).all()
     expect((await converted(SAMPLE, open)).all()).toEqual(first)
     const all = Object.values(first).join('\n')
@@ -180,7 +180,7 @@ describe('a backup of PocketBase', () => {
     expect(all).not.toMatch(/tokenKey"|passwordHash"|test@example\.com/)
   })
 
-  it('a backup of PocketBase of a running server has the records that are only in its log', async () => {
+  it('a backup of a running server has the records that are only in its log', async () => {
     const directory = dataDirectory((database) => {
       addCollection(database, 'notes', [{ name: 'text', type: 'text' }], 'text text')
       database.run("insert into notes values ('a', 'in the log')")
@@ -189,7 +189,7 @@ describe('a backup of PocketBase', () => {
     expect(made.documents('notes')).toMatchObject([{ importedId: 'a', text: 'in the log' }])
   })
 
-  it('a backup of PocketBase with values that do not fit their fields widens the types, and loses none', async () => {
+  it('a backup with values that do not fit widens the types', async () => {
     const fields = [
       { name: 'whole', type: 'number', onlyInt: true },
       { name: 'state', type: 'select', maxSelect: 1, values: ['a'] },
@@ -213,7 +213,7 @@ describe('a backup of PocketBase', () => {
     expect(made.report.collections[0]).toMatchObject({ documents: 3, leftOut: 0 })
   })
 
-  it('a backup of PocketBase whose collection is a view or a virtual table is rejected before anything is read', async () => {
+  it('a backup whose collection is a view is rejected before it is read', async () => {
     const directory = dataDirectory((database) => {
       addCollection(database, 'loops', [], 'text')
       database.run('drop table loops')
@@ -232,14 +232,14 @@ describe('a backup of PocketBase', () => {
     ['has no database', zipOf([{ name: 'a', content: '' }]), 'has no data.db'],
     ['is no SQLite', zipOf([{ name: 'data.db', content: 'x'.repeat(9_000) }]), 'no database of'],
     ['is empty', zipOf([{ name: 'data.db', content: '' }]), 'has no collections'],
-  ])('a backup of PocketBase that %s is rejected', async (_, archive, message) => {
+  ])('a backup that %s is rejected', async (_, archive, message) => {
     await expect(converted(archive, open)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
       detail: expect.stringContaining(message),
     })
   })
 
-  it('a backup of PocketBase that is damaged in the middle is rejected', async () => {
+  it('a backup that is damaged in the middle is rejected', async () => {
     const directory = dataDirectory((database) => {
       addCollection(database, 'notes', [{ name: 'text', type: 'text' }], 'text text')
       for (let i = 0; i < 500; i++) {
