@@ -60,7 +60,7 @@ describe('an export', () => {
           importedId: v.string(),
           createdAt: v.timestamp(),
           updatedAt: v.timestamp(),
-          ACL: v.any(),
+          ACL: v.optional(v.any()),
           note: v.string(),
         }).unique('byImportedId', ['importedId']),
 
@@ -76,7 +76,7 @@ describe('an export', () => {
           importedId: v.string(),
           createdAt: v.timestamp(),
           updatedAt: v.timestamp(),
-          ACL: v.any(),
+          ACL: v.optional(v.any()),
           name: v.string(),
         }).unique('byImportedId', ['importedId']),
 
@@ -84,7 +84,7 @@ describe('an export', () => {
           importedId: v.string(),
           createdAt: v.timestamp(),
           updatedAt: v.timestamp(),
-          ACL: v.any(),
+          ACL: v.optional(v.any()),
           username: v.string(),
           email: v.string(),
           emailVerified: v.optional(v.boolean()),
