@@ -223,6 +223,25 @@ describe('a snapshot', () => {
     expect(made.text('report.md')).toContain('## Left out')
   })
 
+  it('a snapshot with a value that is too deep or too long leaves it out', async () => {
+    const nested = (levels: number): ConvexValue => (levels === 0 ? 1 : [nested(levels - 1)])
+    const table = (value: ConvexValue): ConvexTable => ({
+      name: 'things',
+      number: 10_005,
+      shape: 'unknown',
+      documents: [[convexId(10_005, 1), { _creationTime: 1, value }]],
+    })
+    for (const [value, documents] of [
+      [nested(63), 1],
+      [nested(64), 0],
+      [Array(10_000).fill(1), 1],
+      [Array(10_001).fill(1), 0],
+    ] as const) {
+      const { report } = await converted(convexExport([table(value)]), openConvex)
+      expect(report.collections[0]).toMatchObject({ documents, leftOut: 1 - documents })
+    }
+  })
+
   it('a snapshot with names that are not allowed gets others', async () => {
     const named = (name: string, number: number): ConvexTable => ({
       name,
