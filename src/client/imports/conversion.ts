@@ -230,7 +230,7 @@ function lineWriter({ fields }: SchemaTable) {
   }
 }
 
-/** Returns whether the value has at most so many levels of lists and objects. */
+/** Returns whether lists and objects of the value have at most `levels` levels. */
 function isWithin(value: Value, levels: number): boolean {
   if (Array.isArray(value)) return levels > 0 && value.every((each) => isWithin(each, levels - 1))
   if (!(value instanceof Map)) return true
