@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { NO_RELEASE, type ReleaseValues, versionDefine } from './commit.ts'
+import { bundleSite } from './docs-site/assets.ts'
 import { bundleConsole } from './embed-console.ts'
 import { type BundledPackage, bundledPackages } from './origin/packages.ts'
 import { joinLicences, packageLicences, runtimeLicences } from './third-party-licences.ts'
@@ -81,9 +82,9 @@ export async function bundle(options: BundleOptions = {}): Promise<readonly Bund
     metafile: true,
     logLevel: 'warning',
   })
-  // The page of the console is a text in the bundle, which therefore names none of its packages.
-  const page = (await bundleConsole(ROOT)).metafile
-  const packages = bundledPackages([result.metafile, page], [COMPILER])
+  // The pages are texts in the bundle, which therefore names none of their packages.
+  const pages = [(await bundleConsole(ROOT)).metafile, (await bundleSite(ROOT)).metafile]
+  const packages = bundledPackages([result.metafile, ...pages], [COMPILER])
   const texts = [runtimeLicences(), packageLicences(packages)]
   writeFileSync(licences, joinLicences(texts))
   return packages

@@ -2,7 +2,8 @@
  * The documents of `svc docs`: writes the references among src/docs/*.md, the table of the guide
  * to changes of a schema, their list in README.md,
  * the tables of folders in src/README.md and below it, the list of decisions, and every document
- * as one TypeScript module of text. `--check` changes nothing and fails if something is stale.
+ * as one TypeScript module of text, with another one of the parts of the site. `--check` changes
+ * nothing and fails if something is stale.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,6 +19,7 @@ import { between, table } from './docs/markdown.ts'
 import { metricsDocument } from './docs/metrics.ts'
 import { SCHEMA_CHANGES, withSchemaChanges } from './docs/schema-changes.ts'
 import { settingsDocument } from './docs/settings.ts'
+import { renderSiteModule, SITE_MODULE } from './docs-site/assets.ts'
 import { updateFiles } from './generated-files.ts'
 import { LAYERS } from './tidy/layers.ts'
 
@@ -81,6 +83,7 @@ export async function renderDocs(root: string): Promise<Record<string, string>> 
     [DECISION_LIST]: decisions,
     ...Object.fromEntries(insides),
     [MODULE]: embedded(documents),
+    [SITE_MODULE]: await renderSiteModule(root, readme),
   }
 }
 

@@ -40,6 +40,11 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     owns: 'references and guides as Markdown, embedded as text for `svc docs`',
     imports: [],
   },
+  site: {
+    owns:
+      'the documents as static pages: rendering, search, and the scripts and styles of the pages',
+    imports: [],
+  },
   database: {
     owns:
       'PostgreSQL: pool, failures, migrations; for identity also transactions and one store ' +
@@ -93,7 +98,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
   },
   client: {
     owns: 'the `svc` commands; Node only, no Bun API',
-    imports: ['docs', 'shells', 'app-client', 'wire', ...BASE],
+    imports: ['docs', 'site', 'shells', 'app-client', 'wire', ...BASE],
   },
   console: {
     owns: 'the page of `svc console`; browsers only, embedded as text',
@@ -136,6 +141,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['cac', 'picocolors'], folders: ['client'] },
   { libraries: ['ws'], folders: ['client', 'app-client'] },
   { libraries: ['preact', '@preact/signals', 'uplot'], folders: ['console'] },
+  { libraries: ['marked', 'highlight.js', 'minisearch'], folders: ['src/site'] },
   { libraries: ['axe-core'], folders: ['testing'] },
   { libraries: ['react'], folders: ['src/app-client/react', 'src/sdk/templates'] },
   { libraries: ['react-dom', 'vite'], folders: ['src/sdk/templates'] },

@@ -237,6 +237,7 @@ export const LAYERS: Readonly<Record<string, Layers>> = {
     imports:
       'exports of other backends as a schema, JSON lines and files: archives, types of values, ' +
       'names, reports, and an adapter for each format',
+    'docs-site': 'the loopback server of `svc docs --serve`',
     'request-commands.ts':
       'the declaration of a command that sends one request and prints its response',
     commands: 'one file for each command or noun; a noun with several files has a folder',
