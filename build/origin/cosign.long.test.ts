@@ -61,7 +61,7 @@ test('cosign verifies the provenance of an artefact, and rejects another one', (
       system: [],
     },
     [{ name: 'artefact', sha256 }],
-    { targets: [], images: false, url: '' },
+    { targets: [], images: false, packages: false, url: '', upgradeUrl: '' },
     UNKNOWN_BUILDER,
   )
   writeFileSync(join(folder, 'provenance'), envelope(statement, keys.signer))

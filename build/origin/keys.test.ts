@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { publicKeyDefine } from '../commit.ts'
+import { versionDefine } from '../commit.ts'
 import { releaseKeys } from './installer-fixture.ts'
 import { publicKeys, signingKeys, writeSignatures } from './keys.ts'
 
@@ -58,7 +58,7 @@ test.each(['', 'RWTG1BsRsBzAv0yWtgRxFWg483bDmSHjxid4vNjvlZZUhSMLAtHNX/zp'])(
       bundle: true,
       write: false,
       format: 'esm',
-      define: publicKeyDefine(publicKey),
+      define: versionDefine({ publicKey, upgradeUrl: '' }),
     })
     const path = join(folder, 'version.mjs')
     writeFileSync(path, result.outputFiles[0]!.text)

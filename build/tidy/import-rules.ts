@@ -41,8 +41,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     imports: [],
   },
   site: {
-    owns:
-      'the documents as static pages: rendering, search, and the scripts and styles of the pages',
+    owns: 'the documents as static pages: rendering, search, and the scripts and styles of the pages',
     imports: [],
   },
   database: {

@@ -16,9 +16,13 @@ export const POLICY = [
 /** More entries than this would hide the rest of a page: the deeper ones are left out. */
 const CONTENTS_MAX = 40
 
-export interface Page {
+/** A page as others name it. */
+export interface Entry {
   readonly path: string
   readonly title: string
+}
+
+export interface Page extends Entry {
   readonly html: string
   readonly headings: readonly Heading[]
 }
@@ -26,10 +30,10 @@ export interface Page {
 export interface Frame {
   readonly version: string
   readonly chapters: readonly Chapter[]
-  /** Returns the page of a document. */
-  readonly pageOf: (name: string) => Page
-  readonly previous: Page | null
-  readonly next: Page | null
+  /** Returns the page of a document by its name. */
+  readonly entryOf: (name: string) => Entry
+  readonly previous: Entry | null
+  readonly next: Entry | null
 }
 
 /** Renders a whole page. Its links are relative, so that it works at every address. */
@@ -90,9 +94,9 @@ function contentsHtml(headings: readonly Heading[]): string {
   ].join('\n')
 }
 
-function chaptersHtml(page: Page, { chapters, pageOf }: Frame, up: string): string {
+function chaptersHtml(page: Page, { chapters, entryOf }: Frame, up: string): string {
   const item = (name: string): string => {
-    const { path, title } = pageOf(name)
+    const { path, title } = entryOf(name)
     const current = path === page.path ? ' aria-current="page"' : ''
     return `<li><a href="${up}${path}"${current}>${escapeHtml(shortTitle(name, title))}</a></li>`
   }
@@ -106,12 +110,12 @@ function chaptersHtml(page: Page, { chapters, pageOf }: Frame, up: string): stri
 /** The part of a title before its explanation, as in `Releases: publish, promote`. */
 function shortTitle(name: string, title: string): string {
   const short = title.split(': ')[0]!
-  return short.length <= 32 ? short : name.slice(name.indexOf('/') + 1)
+  return short.length <= 44 ? short : name.slice(name.indexOf('/') + 1)
 }
 
-function frontLists({ chapters, pageOf }: Frame): string {
+function frontLists({ chapters, entryOf }: Frame): string {
   const item = (name: string): string => {
-    const { path, title } = pageOf(name)
+    const { path, title } = entryOf(name)
     return `<li><a href="${path}">${escapeHtml(title)}</a></li>`
   }
   const sections = chapters.map(
@@ -122,7 +126,7 @@ function frontLists({ chapters, pageOf }: Frame): string {
 }
 
 function neighboursHtml({ previous, next }: Frame, up: string): string {
-  const link = (page: Page | null, relation: string, word: string): string =>
+  const link = (page: Entry | null, relation: string, word: string): string =>
     page === null
       ? ''
       : `<a rel="${relation}" href="${up}${page.path}"><span>${word}</span> ` +

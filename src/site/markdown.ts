@@ -21,12 +21,13 @@ export interface Section {
   readonly text: string
 }
 
-export interface RenderedDocument {
+/** A document that was read; its HTML is made when it is asked for. */
+export interface ParsedDocument {
   readonly title: string
-  readonly html: string
   /** The headings below the title. */
   readonly headings: readonly Heading[]
   readonly sections: readonly Section[]
+  html(): string
 }
 
 /** Returns the address of a link without a scheme. */
@@ -36,18 +37,40 @@ const COMMENT = /^\s*(?:<!--[\s\S]*?-->\s*)+$/
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i
 const SAFE = /^(?:https?|mailto):/i
 
-export function renderDocument(markdown: string, resolve: ResolveLink): RenderedDocument {
-  const headings: Heading[] = []
-  const anchorOf = uniqueAnchors()
+export function parseDocument(markdown: string, resolve: ResolveLink): ParsedDocument {
+  const tokens = new Marked({ gfm: true }).lexer(markdown)
+  const headings = headingsOf(tokens)
+  const [title, ...rest] = headings.values()
+  return {
+    title: title?.text ?? '',
+    headings: rest,
+    sections: sectionsOf(tokens, headings),
+    html: () => htmlOf(tokens, headings, resolve),
+  }
+}
+
+/** Returns the title of a document without a look at the rest. */
+export function titleOf(markdown: string): string {
+  const [line = ''] = markdown.split('\n', 1)
+  return parseDocument(line, String).title
+}
+
+type Headings = ReadonlyMap<Token, Heading>
+
+function htmlOf(tokens: Token[], headings: Headings, resolve: ResolveLink): string {
+  const [title] = headings.values()
   const marked = new Marked({ gfm: true })
   marked.use({
     renderer: {
-      heading({ tokens, text, depth }) {
-        const anchor = anchorOf(text)
-        headings.push({ level: depth, anchor, text: plainText(tokens) })
-        const html = this.parser.parseInline(tokens)
-        if (headings.length === 1) return `<h1 id="${anchor}">${html}</h1>\n`
-        const name = `Link to “${escapeHtml(plainText(tokens))}”`
+      heading(token) {
+        const { tokens: inline, depth } = token
+        const html = this.parser.parseInline(inline)
+        const heading = headings.get(token)
+        // A heading inside a list or a quotation is no place that links lead to.
+        if (heading === undefined) return `<h${depth}>${html}</h${depth}>\n`
+        const { anchor, text } = heading
+        if (heading === title) return `<h1 id="${anchor}">${html}</h1>\n`
+        const name = `Link to “${escapeHtml(text)}”`
         const link = `<a class="anchor" href="#${anchor}" aria-label="${name}">#</a>`
         return `<h${depth} id="${anchor}">${html} ${link}</h${depth}>\n`
       },
@@ -58,28 +81,30 @@ export function renderDocument(markdown: string, resolve: ResolveLink): Rendered
       },
       html: ({ text }) => (COMMENT.test(text) ? '' : escapeHtml(text)),
       image: ({ text }) => escapeHtml(text),
-      link({ href, tokens }) {
-        const text = this.parser.parseInline(tokens)
+      link({ href, tokens: inline }) {
+        const text = this.parser.parseInline(inline)
         if (!SCHEME.test(href)) return `<a href="${escapeHtml(resolve(href))}">${text}</a>`
         if (!SAFE.test(href)) return text
         return `<a href="${escapeHtml(href)}" rel="noreferrer">${text}</a>`
       },
       table(token) {
-        return `<div class="table" tabindex="0">${tableHtml(token, (cell) =>
-          this.parser.parseInline(cell.tokens),
-        )}</div>\n`
+        const html = tableHtml(token, (cell) => this.parser.parseInline(cell.tokens))
+        return `<div class="table" tabindex="0">${html}</div>\n`
       },
     },
   })
-  const tokens = marked.lexer(markdown)
-  const html = marked.parser(tokens)
-  const [title, ...rest] = headings
-  return {
-    title: title?.text ?? '',
-    html,
-    headings: rest,
-    sections: sectionsOf(tokens, headings),
-  }
+  return marked.parser(tokens)
+}
+
+function headingsOf(tokens: readonly Token[]): Headings {
+  const anchorOf = uniqueAnchors()
+  const headings = tokens.filter((token): token is Tokens.Heading => token.type === 'heading')
+  return new Map(
+    headings.map((token) => [
+      token,
+      { level: token.depth, anchor: anchorOf(token.text), text: plainText(token.tokens) },
+    ]),
+  )
 }
 
 function tableHtml({ header, rows }: Tokens.Table, inline: (cell: Tokens.TableCell) => string) {
@@ -110,11 +135,12 @@ function uniqueAnchors(): (heading: string) => string {
   }
 }
 
-function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Section[] {
+function sectionsOf(tokens: readonly Token[], headings: Headings): Section[] {
   const sections: { anchor: string; heading: string; text: string }[] = []
   for (const token of tokens) {
-    if (token.type === 'heading') {
-      const { anchor, text } = headings[sections.length]!
+    const heading = headings.get(token)
+    if (heading !== undefined) {
+      const { anchor, text } = heading
       const isTitle = sections.length === 0
       sections.push({ anchor: isTitle ? '' : anchor, heading: text, text: '' })
     } else {

@@ -3,8 +3,8 @@
  * bytes, whether `npm run docs` writes them or `svc docs --serve` renders them at a request.
  */
 import { chaptersOf, FRONT } from './chapters.ts'
-import { type Frame, type Page, pageHtml } from './layout.ts'
-import { type RenderedDocument, renderDocument } from './markdown.ts'
+import { type Entry, type Frame, pageHtml } from './layout.ts'
+import { type ParsedDocument, parseDocument, titleOf } from './markdown.ts'
 import { searchScript } from './search-index.ts'
 
 /** A file of the site. */
@@ -27,15 +27,23 @@ const SCRIPT = 'text/javascript; charset=utf-8'
 
 export class Site {
   readonly #sources: SiteSources
-  readonly #rendered = new Map<string, RenderedDocument>()
+  readonly #parsed = new Map<string, ParsedDocument>()
+  readonly #entries: ReadonlyMap<string, Entry>
   /** The documents in the order of reading. */
   readonly #order: readonly string[]
   #search: string | null = null
 
   constructor(sources: SiteSources) {
     this.#sources = sources
-    const names = Object.keys(sources.documents)
-    this.#order = [FRONT, ...chaptersOf(names).flatMap(({ documents }) => documents)]
+    const { documents } = sources
+    const chapters = chaptersOf(Object.keys(documents))
+    this.#order = [FRONT, ...chapters.flatMap((chapter) => chapter.documents)]
+    this.#entries = new Map(
+      this.#order.map((name) => [
+        name,
+        { path: pathOf(name), title: titleOf(documents[name] ?? '') },
+      ]),
+    )
   }
 
   /** The paths of all files, without a slash at the front. */
@@ -54,35 +62,30 @@ export class Site {
 
   #page(name: string): string {
     const at = this.#order.indexOf(name)
-    const pageAt = (index: number): Page | null => {
-      const other = this.#order[index]
-      return other === undefined ? null : this.#pageOf(other)
-    }
+    const entryAt = (index: number): Entry | null =>
+      this.#entries.get(this.#order[index] ?? '') ?? null
     const frame: Frame = {
       version: this.#sources.version,
       chapters: chaptersOf(this.#order),
-      pageOf: (other) => this.#pageOf(other),
-      previous: pageAt(at - 1),
-      next: pageAt(at + 1),
+      entryOf: (other) => this.#entries.get(other)!,
+      previous: entryAt(at - 1),
+      next: entryAt(at + 1),
     }
-    return pageHtml(this.#pageOf(name), frame)
+    const { headings, html } = this.#parse(name)
+    return pageHtml({ ...this.#entries.get(name)!, headings, html: html() }, frame)
   }
 
-  #pageOf(name: string): Page {
-    return { path: pathOf(name), ...this.#render(name) }
-  }
-
-  #render(name: string): RenderedDocument {
-    const known = this.#rendered.get(name)
+  #parse(name: string): ParsedDocument {
+    const known = this.#parsed.get(name)
     if (known !== undefined) return known
-    const rendered = renderDocument(this.#sources.documents[name] ?? '', linkOf)
-    this.#rendered.set(name, rendered)
-    return rendered
+    const parsed = parseDocument(this.#sources.documents[name] ?? '', linkOf)
+    this.#parsed.set(name, parsed)
+    return parsed
   }
 
   #searchScript(): string {
     this.#search ??= searchScript(
-      this.#order.map((name) => ({ path: pathOf(name), ...this.#render(name) })),
+      this.#order.map((name) => ({ path: pathOf(name), ...this.#parse(name) })),
     )
     return this.#search
   }

@@ -50,3 +50,59 @@ test('an unknown topic is a usage error that names the nearest one', async () =>
     expect((await client.run('docs', topic)).exit).toBe(2)
   }
 })
+
+/** Runs the command until it has printed its address, calls `use` with it, and interrupts. */
+async function serving(args: readonly string[], use: (url: string) => Promise<void>) {
+  let done: Promise<unknown> | null = null
+  let printed = ''
+  client.onOutput = (text) => {
+    printed += text
+    const url = /http:\/\/127\.0\.0\.1:\d+\/\S*/.exec(printed)?.[0]
+    if (url === undefined || done !== null) return
+    done = use(url).finally(() => client.interrupt())
+  }
+  const ran = await client.run('docs', '--serve', ...args)
+  await done
+  return ran
+}
+
+test('svc docs --serve serves the pages at this machine until it is interrupted', async () => {
+  const shown: string[] = []
+  const { exit, err } = await serving([], async (url) => {
+    const page = await fetch(url)
+    shown.push(await page.text(), await (await fetch(`${url}cli.html`)).text(), url)
+  })
+  expect(exit).toBe(130)
+  expect(err).toContain('Interrupt to end.')
+  expect(shown[0]).toContain('<h2>Reference</h2>')
+  expect(shown[1]).toContain('<h1 id="commands-and-options-of-svc-and-svc-server">')
+  await expect(fetch(shown[2]!)).rejects.toThrow()
+})
+
+test('svc docs --serve --open TOPIC opens the page of the topic', async () => {
+  const opened: string[] = []
+  client.openBrowser = async (url) => {
+    opened.push(url)
+    return true
+  }
+  let printed = ''
+  const { exit } = await serving(['--open', 'hooks'], async (url) => {
+    printed = url
+    await expect.poll(() => opened, { timeout: 120_000 }).toEqual([url])
+  })
+  expect(exit).toBe(130)
+  expect(printed).toMatch(/\/hooks\.html$/)
+})
+
+test.each([
+  [['--port', '80'], '--port and --open need --serve.'],
+  [['--open'], '--port and --open need --serve.'],
+  [['--serve', '--port', '0'], '--port needs a number from 1 to 65535.'],
+  [['--serve', '--port', '65536'], '--port needs a number from 1 to 65535.'],
+  [['--serve', '--port', '1e3'], '--port needs a number from 1 to 65535.'],
+  [['--serve', 'limts'], 'Unknown topic. Did you mean limits?'],
+])('svc docs %j is a usage error', async (args, message) => {
+  const { exit, out, err } = await client.run('docs', ...args)
+  expect([exit, out]).toEqual([2, ''])
+  expect(err).toContain(message)
+})

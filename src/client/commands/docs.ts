@@ -2,7 +2,14 @@
 import { Fault } from '../../errors/fault.ts'
 import { BUILD_VERSION } from '../../value/version.ts'
 import { suggestion } from '../command-line/arguments.ts'
-import { type CommandSpec, type Context, command, flag, option, optionalArgument } from '../contexts.ts'
+import {
+  type CommandSpec,
+  type Context,
+  command,
+  flag,
+  option,
+  optionalArgument,
+} from '../contexts.ts'
 import { usage } from '../usage.ts'
 
 const PORT_MAX = 65_535

@@ -11,6 +11,7 @@ import { headerValues } from '../console/request-checks.ts'
 
 /** The literal address: `localhost` may resolve to another one, and 0.0.0.0 is public. */
 const HOST = '127.0.0.1'
+const INDEX = 'index.html'
 const CONNECTIONS_MAX = 64
 const REQUEST_MS_MAX = 30_000
 const HEADER_BYTES_MAX = 16 * 1024
@@ -75,12 +76,13 @@ export class DocsServer {
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const hosts = headerValues(request, 'host')
-    if (hosts.length !== 1 || hosts[0] !== this.#authority) return reject(response, 403)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return reject(response, 405)
+    const isOwn = hosts.length === 1 && hosts[0] === this.#authority
+    const reads = request.method === 'GET' || request.method === 'HEAD'
     const path = (request.url ?? '').split('?')[0]!
-    const file = this.#site.file(path === '/' ? 'index.html' : path.slice(1))
-    if (file === null) return reject(response, 404)
-    respond(response, 200, file)
+    const file = isOwn && reads ? this.#site.file(path === '/' ? INDEX : path.slice(1)) : null
+    if (file !== null) respond(response, 200, file)
+    else if (!isOwn) reject(response, 403)
+    else reject(response, reads ? 404 : 405)
   }
 }
 
