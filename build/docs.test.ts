@@ -11,11 +11,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join, posix } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { parseLine } from '../src/client/command-line/arguments.ts'
 import { COMMANDS } from '../src/client/main.ts'
 import { DOCUMENTS } from '../src/docs/embedded.generated.ts'
-import { takesArguments } from '../src/server/command-line/arguments.ts'
-import { MODES } from '../src/server/usage.ts'
 import { readJwtProviders } from '../src/settings/jwt-providers.ts'
 import { readOidcConfig } from '../src/settings/oidc.ts'
 import {
@@ -31,6 +28,7 @@ import { DECISIONS, readRecords } from './docs/decisions.ts'
 import { limitText, parseLimits } from './docs/limits.ts'
 import { between } from './docs/markdown.ts'
 import { DOCS, readGuides } from './embed-docs.ts'
+import { isMode, reasonAgainst } from './samples/programs.ts'
 import { VAGUE_SUBJECTS } from './tidy/language-rules.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -58,26 +56,6 @@ function wrongCommands({ path, text }: MarkdownFile): string[] {
       return reason === null ? [] : [`${path}: ${program} ${words.join(' ')}: ${reason}`]
     }),
   )
-}
-
-function reasonAgainst(program: string, words: readonly string[]): string | null {
-  if (program === 'svc-server') return isMode(words) ? null : 'no such mode'
-  if (program !== 'svc') return null
-  try {
-    parseLine(words, COMMANDS)
-    return null
-  } catch (error) {
-    return (error as { detail?: string }).detail ?? String(error)
-  }
-}
-
-/** A word in capitals stands for a number. */
-function isMode([mode = '', ...rest]: readonly string[]): boolean {
-  if (mode === '--help') return rest.length === 0
-  const args = rest.map((word) => (/^[A-Z]+$/.test(word) ? '1' : word))
-  // The name of a mode alone is not a command line.
-  const isWhole = args.length === 0 || takesArguments(mode, args)
-  return MODES.some(([name]) => name === mode) && isWhole
 }
 
 /** Names each command or option in the prose that does not exist; it need not be complete. */

@@ -4,6 +4,7 @@
  */
 import { runInThisContext } from 'node:vm'
 import { Fault } from '../src/errors/fault.ts'
+import { encode } from '../src/runner/realm/encoding.ts'
 import { type DefinedMigration, describeMigration } from '../src/runner/realm/migrations.ts'
 import { type DefinedRoute, describeRoute } from '../src/value/http/routes.ts'
 
@@ -53,8 +54,12 @@ function describe({ schema, crons, migrations, http, modules }: Defined) {
       .map(([name, { fields, indexes }]) => ({ name, fields, indexes }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
   }
-  const declared = contentOf(crons, 'svc.crons') ?? []
-  if ((declared as unknown as unknown[]).length > 0) Object.assign(json, { crons: declared })
+  const declared = (contentOf(crons, 'svc.crons') ?? []) as unknown as { arguments: unknown }[]
+  const encoded = declared.map((cron) => ({
+    ...cron,
+    arguments: JSON.parse(encode(cron.arguments, 'arguments of a Cron')),
+  }))
+  if (encoded.length > 0) Object.assign(json, { crons: encoded })
   const { migrations: list, requires } = (contentOf(migrations, 'svc.migrations') ?? {
     migrations: [],
     requires: [],

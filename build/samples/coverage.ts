@@ -1,0 +1,119 @@
+/** Decides for each sample how it is covered; the rest is what `samples.test.ts` fails for. */
+import { YAML } from 'bun'
+import { applicationSamples } from './applications.ts'
+import type { Sample } from './blocks.ts'
+import { type Coverage, EXEMPT, TESTED } from './registry.ts'
+import { checkShell, unknownSettings } from './shell.ts'
+import { EXECUTED } from './shell-runs.ts'
+import { SAMPLE_WORKSPACES } from './workspaces.ts'
+
+export interface Judgement {
+  readonly place: string
+  /** How the sample is covered; empty for a sample that is not. */
+  readonly covered: readonly string[]
+  /** Mistakes that the checks of its language found. */
+  readonly mistakes: readonly string[]
+}
+
+const NOTHING: Checked = { whole: null, mistakes: [] }
+const COMMAND_LINE = /^(?:svc|svc-server|npm|cd) /
+const ASSIGNMENT = /^[A-Z][A-Z0-9_]*=\S*$/
+
+function covers({ of, language }: Coverage, sample: Sample): boolean {
+  const isHere = of === sample.place || of === sample.document
+  return isHere && (language === undefined || language === sample.language)
+}
+
+/** Returns the entries of the registry that cover no sample, such as those of a removed one. */
+export function staleEntries(samples: readonly Sample[]): string[] {
+  const entries: readonly Coverage[] = [...TESTED, ...EXEMPT]
+  const unused = entries.filter((entry) => !samples.some((sample) => covers(entry, sample)))
+  return unused.map(({ of, language }) => (language === undefined ? of : `${of} ${language}`))
+}
+
+/** The places of the samples whose types are checked. */
+export function compiledPlaces(samples: readonly Sample[]): Set<string> {
+  const texts = new Map(samples.map(({ place, text }) => [place, text]))
+  const places = new Set<string>()
+  const at = (place: string): string => {
+    places.add(place)
+    return texts.get(place) ?? ''
+  }
+  for (const { files } of SAMPLE_WORKSPACES) files(at)
+  applicationSamples(at)
+  return places
+}
+
+/** Judges a sample. `compiled` has the places of the samples whose types are checked. */
+export function judge(sample: Sample, compiled: ReadonlySet<string>): Judgement {
+  const { place } = sample
+  const covered: string[] = []
+  if (compiled.has(place)) covered.push('its types are checked')
+  if (EXECUTED.includes(place)) covered.push('build/samples/shell-runs.test.ts runs it')
+  covered.push(...TESTED.filter((entry) => covers(entry, sample)).map(({ test }) => test))
+  const exempt = EXEMPT.filter((entry) => covers(entry, sample))
+  covered.push(...exempt.map(({ reason }) => `exempt: ${reason}`))
+  const { whole, mistakes } = checkOf(sample)
+  if (whole !== null) covered.push(whole)
+  return { place, covered, mistakes }
+}
+
+interface Checked {
+  /** What the checks show, where they check the whole sample; null otherwise. */
+  readonly whole: string | null
+  readonly mistakes: readonly string[]
+}
+
+function checkOf({ language, text }: Sample): Checked {
+  switch (language) {
+    case 'sh':
+      return shell(text)
+    case 'json':
+      return parsed('JSON', () => JSON.parse(text), text)
+    case 'yaml':
+      return parsed('YAML', () => YAML.parse(text), text)
+    case 'ini':
+      return ini(text)
+    case 'plain':
+      return plain(text) ?? settings(text) ?? NOTHING
+    case 'text':
+      return settings(text) ?? NOTHING
+    default:
+      return NOTHING
+  }
+}
+
+function shell(text: string): Checked {
+  const { mistakes, unchecked } = checkShell(text)
+  return { whole: unchecked.length === 0 ? 'its commands are parsed' : null, mistakes }
+}
+
+function parsed(name: string, parse: () => unknown, text: string): Checked {
+  try {
+    parse()
+    return { whole: `it is ${name}`, mistakes: unknownSettings(text) }
+  } catch (error) {
+    return { whole: `it is ${name}`, mistakes: [`no ${name}: ${String(error)}`] }
+  }
+}
+
+/** Sections, assignments, nested assignments and comments. */
+function ini(text: string): Checked {
+  const wrong = text.split('\n').filter((line) => !/^(?:\[\S+\]|\s*\w+ =.*|#.*|)$/.test(line))
+  return { whole: 'it is INI', mistakes: wrong.map((line) => `no INI: ${line}`) }
+}
+
+/** Checks text that is nothing but commands; returns null for other text. */
+function plain(text: string): Checked | null {
+  return linesOf(text).every((line) => COMMAND_LINE.test(line)) ? shell(text) : null
+}
+
+/** Checks text that is nothing but assignments of settings; returns null for other text. */
+function settings(text: string): Checked | null {
+  if (!linesOf(text).every((line) => ASSIGNMENT.test(line))) return null
+  return { whole: 'its settings exist', mistakes: unknownSettings(text) }
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n').filter((line) => line !== '')
+}
