@@ -53,11 +53,14 @@ export async function bundleSite(root: string): Promise<BundledSite> {
     return file.text
   }
   const script = 'text/javascript; charset=utf-8'
+  // The test of the first steps of README.md records it.
+  const tape = readFileSync(join(root, PAGE, 'first-steps.cast'), 'utf8')
   const icon = readFileSync(join(root, PAGE, 'icon.svg'), 'utf8')
   const assets = {
     'icon.svg': { type: 'image/svg+xml', text: icon },
     'site.js': { type: script, text: textOf('site.js') },
     'style.css': { type: 'text/css; charset=utf-8', text: textOf('style.css') },
+    'tape.js': { type: script, text: `globalThis.svcTape = ${JSON.stringify(tape)}\n` },
     'theme.js': { type: script, text: textOf('theme.js') },
   }
   return { assets, metafile: result.metafile }

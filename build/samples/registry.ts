@@ -31,6 +31,12 @@ export const TESTED: readonly TestedSamples[] = [
     of: 'README.md#the-first-ten-minutes-on-a-server 1',
     test: 'e2e/shipped/readme.test.ts',
   },
+  { of: 'README.md#what-a-function-looks-like 2', test: 'e2e/shipped/readme.test.ts' },
+  { of: `${DOCS}/calls.md#plain-calls 1`, test: 'e2e/shipped/readme.test.ts' },
+  {
+    of: `${DOCS}/calls.md#calls-how-an-application-calls-functions 1`,
+    test: 'e2e/shipped/readme.test.ts',
+  },
   { of: 'README.md', language: 'ts', test: 'build/docs.test.ts' },
   { of: `${DOCS}/documents.md`, language: 'ts', test: 'build/documents-guide.test.ts' },
   { of: `${DOCS}/endpoints.md`, language: 'ts', test: 'build/endpoints-guide.test.ts' },

@@ -2,6 +2,7 @@
 import MiniSearch from 'minisearch'
 import { type Found, SEARCH_OPTIONS } from '../search-index.ts'
 import { element } from './elements.ts'
+import { loadScript } from './scripts.ts'
 
 declare global {
   /** The index as JSON, which search-index.js sets. */
@@ -13,20 +14,13 @@ const SHOWN_MAX = 20
 let index: Promise<MiniSearch> | null = null
 
 function loadIndex(): Promise<MiniSearch> {
-  index ??= new Promise((resolve, reject) => {
-    const up = document.documentElement.dataset.up ?? ''
-    const script = element('script', { src: `${up}search-index.js` })
-    script.addEventListener('load', () => {
-      const json = globalThis.svcSearchIndex
-      if (json === undefined) reject(new Error('the index is empty'))
-      else resolve(MiniSearch.loadJSON(json, SEARCH_OPTIONS))
-    })
-    script.addEventListener('error', () => {
+  index ??= loadScript('search-index.js').then(
+    () => MiniSearch.loadJSON(globalThis.svcSearchIndex ?? '', SEARCH_OPTIONS),
+    (error) => {
       index = null
-      reject(new Error('the index was not loaded'))
-    })
-    document.head.append(script)
-  })
+      throw error
+    },
+  )
   return index
 }
 
