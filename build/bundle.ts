@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
 import { NO_RELEASE, type ReleaseValues, versionDefine } from './commit.ts'
 import { bundleSite } from './docs-site/assets.ts'
+import { compressedTexts } from './docs-site/compressed-texts.ts'
 import { bundleConsole } from './embed-console.ts'
 import { type BundledPackage, bundledPackages } from './origin/packages.ts'
 import { joinLicences, packageLicences, runtimeLicences } from './third-party-licences.ts'
@@ -59,7 +60,7 @@ export async function bundle(options: BundleOptions = {}): Promise<readonly Bund
     absWorkingDir: ROOT,
     entryPoints: ['src/main.ts'],
     outfile,
-    plugins: [...plugins, withoutSchemaValidator],
+    plugins: [...plugins, withoutSchemaValidator, compressedTexts],
     bundle: true,
     format: 'esm',
     platform: 'node',

@@ -155,7 +155,7 @@ test('the site has no file beside its own', () => {
   }
 })
 
-test('the embedded scripts, styles, first page and contract are those of their sources', async () => {
+test('the embedded scripts, styles and documents are those of their sources', async () => {
   const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   expect(isFileStale(ROOT, SITE_MODULE, await renderSiteModule(ROOT, readme))).toBe(false)
   expect(() => frontPage('# svc\n\n## Other\n')).toThrow('The first minute')

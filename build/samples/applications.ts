@@ -25,7 +25,11 @@ declare const userId: string
 ${at(`${CLIENT}#mutations 1`)}
 export { svc }
 `,
-    'optimistic.ts': `${CONNECTED}declare const message: { channel: Id<'channels'>; author: string; body: string }
+    'optimistic.ts': `${CONNECTED}declare const message: {
+  channel: Id<'channels'>
+  author: string
+  body: string
+}
 declare const draft: ${MESSAGE}
 ${at(`${CLIENT}#mutations 2`)}
 `,

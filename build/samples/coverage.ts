@@ -9,7 +9,7 @@ import { SAMPLE_WORKSPACES } from './workspaces.ts'
 
 export interface Judgement {
   readonly place: string
-  /** How the sample is covered; empty for a sample that is not. */
+  /** The ways in which the sample is covered; empty for one that is not. */
   readonly covered: readonly string[]
   /** Mistakes that the checks of its language found. */
   readonly mistakes: readonly string[]
@@ -59,7 +59,7 @@ export function judge(sample: Sample, compiled: ReadonlySet<string>): Judgement 
 }
 
 interface Checked {
-  /** What the checks show, where they check the whole sample; null otherwise. */
+  /** The result of the checks, where they check the whole sample; null otherwise. */
   readonly whole: string | null
   readonly mistakes: readonly string[]
 }

@@ -20,7 +20,7 @@ export interface TestedSamples extends Coverage {
 }
 
 export interface ExemptSamples extends Coverage {
-  /** Why no test can run or check them. */
+  /** The reason why no test can run or check them. */
   readonly reason: string
 }
 

@@ -1,4 +1,4 @@
-/** The Workspaces that contain the TypeScript samples of documents, so that their types are checked. */
+/** The Workspaces that contain the TypeScript samples of documents, whose types are checked. */
 
 /** Returns the text of the sample at a place. */
 export type TextAt = (place: string) => string
@@ -58,7 +58,10 @@ export const SAMPLE_WORKSPACES: readonly SampleWorkspace[] = [
       'functions/seats.ts': at(`${DOCS}/scheduling.md#run-a-function-later 1`),
       'functions/digest.ts': functions(
         'internalMutation, v',
-        'export const send = internalMutation({ arguments: { most: v.int64() }, handler: () => null })',
+        `export const send = internalMutation({
+  arguments: { most: v.int64() },
+  handler: () => null,
+})`,
       ),
       'functions/files.ts': functions(
         'internalMutation',

@@ -41,7 +41,7 @@ export const FOLDERS: Readonly<Record<string, Folder>> = {
     imports: [],
   },
   site: {
-    owns: 'the documents as static pages: rendering, search, and the scripts and styles of the pages',
+    owns: 'the documents as static pages: rendering, search, scripts and styles of the pages',
     imports: [],
   },
   database: {
@@ -140,7 +140,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['cac', 'picocolors'], folders: ['client'] },
   { libraries: ['ws'], folders: ['client', 'app-client'] },
   { libraries: ['preact', '@preact/signals', 'uplot'], folders: ['console'] },
-  { libraries: ['marked', 'highlight.js', 'minisearch'], folders: ['src/site'] },
+  { libraries: ['marked', 'highlight.js', 'minisearch'], folders: ['src/site', 'build/samples'] },
   { libraries: ['axe-core'], folders: ['testing'] },
   { libraries: ['react'], folders: ['src/app-client/react', 'src/sdk/templates'] },
   { libraries: ['react-dom', 'vite'], folders: ['src/sdk/templates'] },

@@ -42,7 +42,7 @@ test('the first steps of README.md lead to successful calls, as the recording sh
   for (const path of [tools, empty]) mkdirSync(path)
   symlinkSync(SERVER, join(tools, 'svc-server'))
   symlinkSync(CLIENT, join(tools, 'svc'))
-  // curl shows its progress where its output is no terminal.
+  // curl shows its progress where its output goes to a file.
   writeFileSync(join(folder, '.curlrc'), 'silent\n')
   const [management, application] = await Promise.all([freePort(), freePort()])
   const commands = commandsOf(walk)

@@ -21,7 +21,7 @@ export interface Section {
   readonly text: string
 }
 
-/** A document that was read; its HTML is made when it is asked for. */
+/** A document that was read. `html` renders it. */
 export interface ParsedDocument {
   readonly title: string
   /** The headings below the title. */
@@ -66,7 +66,7 @@ function htmlOf(tokens: Token[], headings: Headings, resolve: ResolveLink): stri
         const { tokens: inline, depth } = token
         const html = this.parser.parseInline(inline)
         const heading = headings.get(token)
-        // A heading inside a list or a quotation is no place that links lead to.
+        // Links do not lead to a heading inside a list or a quotation.
         if (heading === undefined) return `<h${depth}>${html}</h${depth}>\n`
         const { anchor, text } = heading
         if (heading === title) return `<h1 id="${anchor}">${html}</h1>\n`

@@ -1,7 +1,7 @@
 /**
- * Recordings of commands in a terminal, in the format asciicast 2. Their output is real; the pace is
- * that of a reader, and what differs from run to run has one form, so that a recording is compared
- * with the next one.
+ * Recordings of commands in a terminal, in the format asciicast 2. Their output is real; the pace
+ * is that of a reader, and what differs from run to run has one form, so that a recording is
+ * compared with the next one.
  */
 import { spawnSync } from 'node:child_process'
 
@@ -62,7 +62,7 @@ export function tapeOf(commands: readonly string[], output: string): string {
   return `${lines.join('\n')}\n`
 }
 
-/** Returns what a recording shows, without its pace and its numbers, which differ with the version. */
+/** Returns the text of a recording without its pace and its numbers, which versions change. */
 export function shownText(tape: string): string {
   const [, ...events] = tape.trim().split('\n')
   const texts = events.map((event) => (JSON.parse(event) as [number, string, string])[2])
