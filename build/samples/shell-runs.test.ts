@@ -76,7 +76,7 @@ test('a copy of a stopped server is what the restore of a copy brings back', () 
   program('systemctl')
   program(
     'pg_dump',
-    'for each; do case $each in --file=*) echo rows > "${each#--file=}";; esac; done',
+    'for each; do case $each in --file=*) echo rows > "$(echo "$each" | cut -c 8-)";; esac; done',
   )
   program('pg_restore')
   const files = {
