@@ -63,8 +63,12 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect.poll(() => tab.evaluate(expression), { timeout: DEADLINE_MS }).toEqual(wanted)
 
   const heading = 'document.querySelector("h1")?.innerText'
-  const click = (selector: string): string =>
-    `document.querySelector(${JSON.stringify(selector)}).click()`
+  /** Clicks an element as soon as the page has it. */
+  async function click(tab: Tab, selector: string): Promise<void> {
+    const found = `document.querySelector(${JSON.stringify(selector)})`
+    await shows(tab, `document.readyState === 'complete' && ${found} !== null`, true)
+    await tab.evaluate(`${found}.click()`)
+  }
 
   async function open(base: string): Promise<{ tab: Tab; activity: Activity }> {
     const tab = await browser.open('about:blank')
@@ -89,11 +93,11 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await tab.enter()
     await shows(tab, heading, 'Configuration: variables and secrets of Functions')
     expect(await tab.evaluate('location.hash')).toBe('#rotation-of-the-keyring')
-    await tab.evaluate(click('.neighbours [rel=next]'))
+    await click(tab, '.neighbours [rel=next]')
     await shows(tab, heading, 'Actions: requests to other services')
-    await tab.evaluate(click('.chapters a[href$="contract/wire.html"]'))
+    await click(tab, '.chapters a[href$="contract/wire.html"]')
     await shows(tab, 'location.pathname.endsWith("/contract/wire.html")', true)
-    await tab.evaluate(click('.brand'))
+    await click(tab, '.brand')
     await shows(tab, heading, 'svc')
   }
 
@@ -121,7 +125,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await tab.emulate({ width: 1_440, scheme: 'dark' })
     await shows(tab, back, 'rgb(18, 22, 28)')
     await shows(tab, 'document.querySelector(".theme").innerText', 'Light')
-    await tab.evaluate(click('.theme'))
+    await click(tab, '.theme')
     await shows(tab, back, 'rgb(251, 251, 253)')
     await tab.navigate(`${served}hooks.html`)
     await shows(tab, heading, 'Hooks: requests of other services')
@@ -131,9 +135,9 @@ describe.skipIf(!chromiumInstalled)(where, () => {
   test('the recording of the first steps ends with the result of a Query', async () => {
     const { tab, activity } = await open(served)
     const screen = 'document.querySelector(".tape pre").textContent'
-    await tab.evaluate(click('.controls button'))
+    await click(tab, '.controls button')
     await shows(tab, `${screen}.startsWith('$ # 1. Secrets')`, true)
-    await tab.evaluate(click('.controls button:nth-of-type(2)'))
+    await click(tab, '.controls button:nth-of-type(2)')
     await shows(tab, `/"name": "general"[^$]*$/.test(${screen})`, true)
     await shows(tab, 'document.querySelector(".controls button").innerText', 'Play')
     expect(activity.violations).toEqual([])
