@@ -39,7 +39,7 @@ export function sourceTime(root: string = ROOT): number {
   return Number(spawnSync('git', args, { encoding: 'utf8' }).stdout.trim())
 }
 
-/** What an executable knows of the release that it belongs to. */
+/** The values by which an executable knows its release. */
 export interface ReleaseValues {
   /** The public key for minisign; empty where the release is unsigned. */
   readonly publicKey: string

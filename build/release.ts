@@ -197,7 +197,7 @@ interface ReleaseOptions {
   readonly images: boolean
   readonly packages: boolean
   readonly keys: ReleaseKeys
-  /** True where gpg signs the apt repository, or has signed that of a release that is rebuilt. */
+  /** True if gpg signs the apt repository, or has signed that of a release that is rebuilt. */
   readonly isAptSigned: boolean
 }
 

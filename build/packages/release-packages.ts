@@ -23,7 +23,7 @@ export interface PackagesRelease {
   readonly out: string
   /** SHA-256 of each archive of the release, by target. */
   readonly digests: ArchiveDigests
-  /** True where the apt repository has a signature, in this release or in the one it repeats. */
+  /** True if the apt repository has a signature, in this release or in the one it repeats. */
   readonly isAptSigned: boolean
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Writes a file of the release, whose digest SHA256SUMS has. */

@@ -387,8 +387,8 @@ class Pool implements RunnerPool {
   }
 
   /**
-   * Starts a runner. Null where it fails, or has weaker containment than the tested one. One that is
-   * killed from outside meanwhile is returned: its load is lost, so that calls wait for another.
+   * Starts a runner. Null where it fails, or has weaker containment than the tested one. One that
+   * is killed from outside meanwhile is returned: its load is lost, so that calls wait for another.
    */
   async #startRunner(): Promise<Runner | null> {
     const { log } = this.#options
