@@ -189,6 +189,16 @@ export const CODES = {
       'Use a kernel with Landlock and seccomp, or unset SERVICE_RUNNER_SANDBOX to run Functions ' +
       'without a sandbox.',
   },
+  SERVER_SETUP_UNSUPPORTED: {
+    kind: 'startup',
+    message: 'The setup cannot be done on this machine as it is. Nothing was changed.',
+    next: '`svc-server setup --dry-run` prints the steps and changes nothing.',
+  },
+  SERVER_SETUP_FAILED: {
+    kind: 'startup',
+    message: 'A step of the setup failed.',
+    next: 'Remove the reason that is named above, and run the same command again.',
+  },
 
   // Management origin (contract/wire.md, Error codes).
   PLATFORM_REQUEST_INVALID: {

@@ -14,6 +14,7 @@ const MODES: ReadonlyMap<string, () => Promise<Mode>> = new Map([
   ['restore', async () => (await import('./restore/restore.ts')).run],
   ['rotate-keys', async () => (await import('./rotate-keys.ts')).run],
   ['serve', async () => (await import('./serve.ts')).run],
+  ['setup', async () => (await import('./setup/setup.ts')).run],
   ['upgrade', async () => (await import('./upgrade/upgrade.ts')).run],
   ['verify-storage', async () => (await import('./verify-storage.ts')).run],
   ['version', async () => (await import('./version.ts')).run],

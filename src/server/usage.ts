@@ -14,6 +14,7 @@ export const MODES = [
   ['restore', 'make a new Product root and identity database from a backup: svc docs disaster'],
   ['rotate-keys', 'seal the secrets of a stopped Product root under a new key'],
   ['serve', 'check the schema and serve until SIGTERM; --accept-loss SEQUENCE: svc docs backup'],
+  ['setup', 'set up PostgreSQL and the service on this machine, after a question; --dry-run'],
   ['upgrade', '--check says what this version would change, and changes nothing; --json'],
   ['verify-storage', 'find missing and damaged files of a stopped server; --repair sets aside'],
   ['version', 'print the version'],

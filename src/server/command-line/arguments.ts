@@ -1,6 +1,7 @@
 /** Arguments of the modes that take some. */
 import { isShell } from '../../shells/completion.ts'
 import { parseRestoreArguments, RESTORE_OPTIONS } from '../restore/arguments.ts'
+import { parseSetupArguments, SETUP_OPTIONS } from '../setup/arguments.ts'
 import { type ModeOption, parseOptions } from './options.ts'
 
 /** Argument of `doctor` and `upgrade`. */
@@ -31,6 +32,7 @@ export const MODE_OPTIONS: Readonly<Record<string, readonly ModeOption[]>> = {
       description: 'Serve although changes after this sequence may be missing',
     },
   ],
+  setup: SETUP_OPTIONS,
   upgrade: [
     {
       name: CHECK,
@@ -49,6 +51,7 @@ export const MODE_OPTIONS: Readonly<Record<string, readonly ModeOption[]>> = {
 export function takesArguments(mode: string, args: readonly string[]): boolean {
   if (mode === 'completion') return args.length === 1 && isShell(args[0])
   if (mode === 'restore') return parseRestoreArguments(args) !== null
+  if (mode === 'setup') return parseSetupArguments(args) !== null
   if (parseOptions(args, MODE_OPTIONS[mode] ?? []) === null) return false
   return mode !== 'serve' || args.length === 0 || acceptedLoss(args) !== null
 }

@@ -1,0 +1,25 @@
+/**
+ * Generates the module with the service definitions of dist-config, which `svc-server setup` writes.
+ * `--check` changes nothing and fails if it is stale.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { updateFiles } from './generated-files.ts'
+
+const MODULE = 'src/server/setup/service-files.generated.ts'
+const FILES: Readonly<Record<string, string>> = {
+  OPENRC_SCRIPT: 'dist-config/svc-server.openrc',
+  SYSTEMD_UNIT: 'dist-config/svc-server.service',
+}
+
+/** Returns the generated files by path. */
+export function renderServiceFiles(root: string): Record<string, string> {
+  const constants = Object.entries(FILES).map(([name, path]) => {
+    const text = readFileSync(join(root, path), 'utf8')
+    return `/** The text of ${path}. */\nexport const ${name} =\n  ${JSON.stringify(text)}\n`
+  })
+  const head = '/** Generated from dist-config by build/embed-service-files.ts. Do not edit. */\n'
+  return { [MODULE]: [head, ...constants].join('\n') }
+}
+
+if (import.meta.main) updateFiles(renderServiceFiles(join(import.meta.dirname, '..')))

@@ -1,0 +1,253 @@
+/** The steps that bring the service user, its directories, the Product root and the service. */
+import { dirname, join } from 'node:path'
+import { unsupported } from './faults.ts'
+import {
+  DESCRIPTOR_FILE,
+  EXAMPLE,
+  HOME,
+  OPENRC_FILE,
+  PRODUCT,
+  SERVICE,
+  STATE,
+  UNIT_FILE,
+  USER,
+} from './locations.ts'
+import type { Machine, PlannedFile } from './machine.ts'
+import type { Platform } from './platforms.ts'
+import { OPENRC_SCRIPT, SYSTEMD_UNIT } from './service-files.generated.ts'
+import { command, type Step, waitUntil, writeFile } from './steps.ts'
+
+const PRIVATE = 0o700
+const SHIPPED_EXECUTABLE = '/usr/local/bin/svc-server'
+const UNIT_MARK = '# Written by `svc-server setup`. Changes: systemctl edit svc-server\n'
+const SCRIPT_MARK = '# Written by `svc-server setup`, which replaces it.\n'
+
+/** Directories of people and of a moment, which the unit hides from the service. */
+const HIDDEN = /^\/(?:home|root|run\/user|tmp|var\/tmp)\//
+
+/** Throws SERVER_SETUP_UNSUPPORTED where the service could not start the executable. */
+export function requireLastingExecutable({ executable }: Machine): void {
+  if (!HIDDEN.test(executable)) return
+  throw unsupported(
+    `The service cannot run ${executable}, which is in a directory of a person or a temporary ` +
+      'one. Copy it to /usr/local/bin/svc-server, and call that one',
+  )
+}
+
+/** Path of the client: the same executable under another name. */
+export function clientPath({ executable }: Machine): string {
+  return join(dirname(executable), 'svc')
+}
+
+export function accountSteps(machine: Machine, platform: Platform): Step[] {
+  const client = clientPath(machine)
+  const shell = platform.family === 'alpine' ? '/sbin/nologin' : '/usr/sbin/nologin'
+  const create =
+    platform.family === 'alpine'
+      ? [
+          command('addgroup', '-S', USER),
+          command('adduser', '-S', '-D', '-H', '-h', HOME, '-s', shell, '-G', USER, USER),
+        ]
+      : [
+          command(
+            ...['useradd', '--system', '--user-group', '--no-create-home', '--home-dir', HOME],
+            ...['--shell', shell, USER],
+          ),
+        ]
+  return [
+    ...(machine.state(client) === null
+      ? [
+          {
+            title: 'Give the executable its second name, svc',
+            isDone: async () => machine.state(client) !== null,
+            actions: [command('ln', machine.executable, client)],
+            ifItFails: `Copy ${machine.executable} to ${client}.`,
+          },
+        ]
+      : []),
+    {
+      title: `Create the user ${USER}, who cannot log in`,
+      isDone: async () => (await machine.userId(USER)) !== null,
+      actions: create,
+      ifItFails: `Create a system user ${USER} with a group of the same name.`,
+    },
+  ]
+}
+
+/** Root creates one directory. Inside it the service user acts, since its links could lead away. */
+export function directorySteps(machine: Machine, environmentName: string): Step[] {
+  const asService = ['runuser', '-u', USER, '--']
+  const isPrivate = async (path: string): Promise<boolean> => {
+    const state = machine.state(path)
+    if (state?.isDirectory !== true || state.mode !== PRIVATE) return false
+    return state.uid === (await machine.userId(USER))
+  }
+  return [
+    {
+      title: `Create the directories of the data in ${HOME}`,
+      isDone: async () => (await isPrivate(HOME)) && (await isPrivate(STATE)),
+      actions: [
+        command('install', '-d', '-m', '0700', '-o', USER, '-g', USER, HOME),
+        command(...asService, 'mkdir', '-p', '-m', '0700', STATE),
+      ],
+      ifItFails: `Check that ${HOME} is on a writable file system, and whom it belongs to.`,
+    },
+    {
+      title: `Create the Product root in ${PRODUCT}, and an example in ${EXAMPLE}`,
+      isDone: async () => machine.state(DESCRIPTOR_FILE) !== null,
+      actions: [
+        command(
+          ...[...asService, 'env', `HOME=${HOME}`, clientPath(machine), 'init', '--root', PRODUCT],
+          ...['--workspace', EXAMPLE, '--name', environmentName],
+        ),
+      ],
+      ifItFails: `Check that the user ${USER} can run ${clientPath(machine)} and write ${HOME}.`,
+    },
+  ]
+}
+
+export interface ServiceOptions {
+  /** Returns whether the server answers at its addresses. */
+  readonly isServing: () => Promise<boolean>
+}
+
+/** No steps without a service manager. */
+export function serviceSteps(
+  machine: Machine,
+  platform: Platform,
+  { isServing }: ServiceOptions,
+): Step[] {
+  const file = serviceFile(machine, platform)
+  if (file === null) return []
+  const writes: Step = {
+    title: `Write the service ${file.path}`,
+    isDone: async () => {
+      requireOwnFile(machine, file.path)
+      return await machine.isWritten(file)
+    },
+    actions: [writeFile(file)],
+    ifItFails: `Check that ${dirname(file.path)} can be written.`,
+  }
+  const ready: Step = {
+    title: 'Wait until the server is ready',
+    isDone: isServing,
+    actions: [waitUntil('the server answers', isServing)],
+    ifItFails:
+      platform.serviceManager === 'openrc'
+        ? 'Read the end of /var/log/svc-server.log.'
+        : `Read the log: journalctl --unit ${SERVICE} --lines 50`,
+  }
+  if (platform.serviceManager === 'openrc') return [writes, startWithOpenRc(machine), ready]
+  const steps = [writes, ...systemdSteps(machine, platform)]
+  return platform.serviceManager === 'systemd' ? [...steps, ready] : steps
+}
+
+function systemdSteps(machine: Machine, { serviceManager }: Platform): Step[] {
+  const isEnabled = async () =>
+    (await machine.ask(['systemctl', 'is-enabled', SERVICE])) === 'enabled'
+  if (serviceManager !== 'systemd') {
+    return [
+      {
+        title: 'Let the service start with the machine',
+        isDone: isEnabled,
+        actions: [command('systemctl', 'enable', SERVICE)],
+        ifItFails: 'Enable the service when systemd runs: systemctl enable --now svc-server',
+      },
+    ]
+  }
+  const reload = ['systemctl', 'show', '--property=NeedDaemonReload', '--value', SERVICE]
+  const isActive = async () => (await machine.ask(['systemctl', 'is-active', SERVICE])) === 'active'
+  return [
+    {
+      title: 'Let systemd read the service',
+      isDone: async () => (await machine.ask(reload)) === 'no',
+      actions: [command('systemctl', 'daemon-reload')],
+      ifItFails: `Ask systemd for the reason: systemd-analyze verify ${UNIT_FILE}`,
+    },
+    {
+      title: 'Start the service, now and with the machine',
+      isDone: async () => (await isEnabled()) && (await isActive()),
+      actions: [command('systemctl', 'enable', '--now', SERVICE)],
+      ifItFails: `Read the log: journalctl --unit ${SERVICE} --lines 50`,
+    },
+  ]
+}
+
+function startWithOpenRc(machine: Machine): Step {
+  return {
+    title: 'Start the service, now and with the machine',
+    isDone: async () =>
+      machine.state(`/etc/runlevels/default/${SERVICE}`) !== null &&
+      (await machine.ask(['rc-service', SERVICE, 'status'])) !== null,
+    actions: [
+      command('rc-update', 'add', SERVICE, 'default'),
+      command('rc-service', SERVICE, 'start'),
+    ],
+    ifItFails: 'Read the end of /var/log/svc-server.log.',
+  }
+}
+
+/** Stops and removes the service. Everything else stays. */
+export function removalSteps(machine: Machine, { serviceManager }: Platform): Step[] {
+  const path = serviceManager === 'openrc' ? OPENRC_FILE : UNIT_FILE
+  if (serviceManager === 'none') return []
+  const isGone = () => {
+    requireOwnFile(machine, path)
+    return machine.state(path) === null
+  }
+  const stop = {
+    systemd: [command('systemctl', 'disable', '--now', SERVICE)],
+    'offline systemd': [command('systemctl', 'disable', SERVICE)],
+    openrc: [
+      command('rc-service', '--ifstarted', SERVICE, 'stop'),
+      command('rc-update', 'delete', SERVICE, 'default'),
+    ],
+  }[serviceManager]
+  const reload = serviceManager === 'systemd' ? [command('systemctl', 'daemon-reload')] : []
+  return [
+    {
+      title: 'Stop the service and remove it',
+      isDone: async () => isGone(),
+      actions: [...stop, command('rm', '-f', path), ...reload],
+      ifItFails: 'Stop the service by hand, and run this again.',
+    },
+  ]
+}
+
+/** The definition of the service; null without a service manager. */
+function serviceFile(machine: Machine, { serviceManager }: Platform): PlannedFile | null {
+  if (serviceManager === 'none') return null
+  const isOpenRc = serviceManager === 'openrc'
+  return {
+    path: isOpenRc ? OPENRC_FILE : UNIT_FILE,
+    mode: isOpenRc ? 0o755 : 0o644,
+    group: null,
+    content: () => (isOpenRc ? openRcScript(machine.executable) : unit(machine.executable)),
+    isSecret: false,
+    keepsContent: false,
+  }
+}
+
+/** Rejects a file that the administrator, a package or another program wrote. */
+function requireOwnFile(machine: Machine, path: string): void {
+  const text = machine.read(path)
+  if (text === null || text.includes(UNIT_MARK) || text.includes(SCRIPT_MARK)) return
+  // What `install.sh --service` wrote differs from the shipped file by the path alone.
+  const head = SYSTEMD_UNIT.slice(0, SYSTEMD_UNIT.indexOf('\n') + 1)
+  if (text.startsWith(head)) return
+  throw unsupported(`${path} exists, and this setup did not write it. Move it away first`)
+}
+
+/** Replaces the path as one word of systemd, in which % begins a specifier. */
+function unit(executable: string): string {
+  const plain = executable.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')
+  const word = /^[\w/.+%-]+$/.test(plain) ? plain : `"${plain}"`
+  return UNIT_MARK + SYSTEMD_UNIT.replaceAll(SHIPPED_EXECUTABLE, () => word)
+}
+
+function openRcScript(executable: string): string {
+  const [interpreter, ...rest] = OPENRC_SCRIPT.split('\n')
+  const word = `'${executable.replaceAll("'", "'\\''")}'`
+  const script = rest.join('\n').replaceAll(SHIPPED_EXECUTABLE, () => word)
+  return `${interpreter}\n${SCRIPT_MARK}${script}`
+}
