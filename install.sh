@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs svc and svc-server, which are one executable under two names.
 #
-#   sh install.sh [--dry-run] [--service] [--no-completions] [--allow-downgrade] [--uninstall]
-#                 [--help]
+#   sh install.sh [--dry-run] [--with-postgres [--yes]] [--service] [--no-completions]
+#                 [--allow-downgrade] [--uninstall] [--help]
 #
 # Nothing runs unless the whole file has arrived: a shell reads a group of commands to its closing
 # brace, which is the last character, before it runs the first of them. The digests of the artefacts
 # are part of this file, so what is downloaded must be exactly what this version was released with.
-# Nothing is unpacked before it is verified. It never asks a question.
+# Nothing is unpacked before it is verified. Only `svc-server setup`, which --with-postgres runs at
+# the end, asks a question, on the terminal.
 
 {
 set -eu
@@ -31,6 +32,9 @@ Installs svc and svc-server.
 
 Options:
   --dry-run     say what would be done, change nothing
+  --with-postgres  also run svc-server setup (Linux, as root): it asks, then installs
+                PostgreSQL, creates a database, and starts the service
+  --yes         with --with-postgres: do not ask
   --service     also set up a systemd service (Linux, as root); it is not started
   --no-completions  install neither shell completions nor manual pages
   --allow-downgrade  replace an installed version that is newer than this one
@@ -50,6 +54,8 @@ TEXT
 
 main() {
   dry_run=0
+  with_postgres=0
+  yes=0
   service=0
   completions=1
   downgrade=0
@@ -57,6 +63,8 @@ main() {
   for argument in "$@"; do
     case "$argument" in
       --dry-run) dry_run=1 ;;
+      --with-postgres) with_postgres=1 ;;
+      --yes) yes=1 ;;
       --service) service=1 ;;
       --no-completions) completions=0 ;;
       --allow-downgrade) downgrade=1 ;;
@@ -74,6 +82,7 @@ main() {
     @*) die 'This is the source of the installer. Use the install.sh of a release.' ;;
   esac
   if [ "$service" = 1 ]; then check_service; fi
+  if [ "$with_postgres" = 1 ]; then check_setup; fi
   need uname mktemp tar gzip mv cp rm mkdir chmod ln grep cut
   target=${SVC_TARGET:-$(detect_target)}
   digest=$(printf '%s\n' "$DIGESTS" | grep "^$target " | cut -d ' ' -f 2)
@@ -95,6 +104,7 @@ main() {
   install_shared
   if [ "$service" = 1 ]; then set_up_service; fi
   if [ "$dry_run" = 0 ]; then advise; fi
+  if [ "$with_postgres" = 1 ]; then run_setup; fi
 }
 
 say() { printf '%s\n' "$*"; }
@@ -408,6 +418,11 @@ cannot_run() {
 
 remove() {
   if [ ! -f "$receipt" ]; then die "Nothing of this installer is in $directory."; fi
+  for unit in /etc/systemd/system/svc-server.service /etc/init.d/svc-server; do
+    if grep -F -q "$directory/svc-server" "${DESTDIR:-}$unit" 2>/dev/null; then
+      die "A service runs it. Remove the service first: $directory/svc-server setup --uninstall"
+    fi
+  done
   remove_shared
   for path in "$directory/svc" "$directory/svc-server" "$directory/svc-server.previous" "$share"; do
     if [ "$dry_run" = 1 ]; then say "Would remove $path."; else rm -rf "$path"; fi
@@ -423,6 +438,28 @@ check_service() {
     [ "$(id -u)" = 0 ] || die '--service needs root.'
     command -v systemctl >/dev/null 2>&1 || die '--service needs systemd.'
   fi
+}
+
+# Before anything is installed, as check_service.
+check_setup() {
+  if [ "$service" = 1 ]; then die 'Give --with-postgres or --service, not both.'; fi
+  [ "$(uname -s)" = Linux ] || die '--with-postgres is for Linux.'
+  [ "$(id -u)" = 0 ] || die '--with-postgres needs root.'
+  if [ "$yes" = 0 ] && [ "$dry_run" = 0 ] && ! (: </dev/tty) 2>/dev/null; then
+    die 'There is no terminal to ask on. Add --yes, or see the steps with --dry-run.'
+  fi
+}
+
+# The executable asks on the terminal, since standard input may be this script.
+run_setup() {
+  if [ "$dry_run" = 1 ] && [ ! -x "$directory/svc-server" ]; then
+    say "Would run $directory/svc-server setup, whose steps --dry-run prints once it is installed."
+    return 0
+  fi
+  set -- setup --with-postgres
+  if [ "$dry_run" = 1 ]; then set -- "$@" --dry-run; fi
+  if [ "$yes" = 1 ]; then set -- "$@" --yes; fi
+  "$directory/svc-server" "$@" </dev/null || exit
 }
 
 set_up_service() {

@@ -22,7 +22,8 @@ export interface SetupArguments {
 
 /** PostgreSQL cuts longer names off without an error. */
 export const DATABASE_NAME_BYTES_MAX = 63
-const CONTROL = /[\u0000-\u001f\u007f]/
+/** The driver leaves the escapes of these characters in the path of a URL as they are. */
+const NOT_IN_URL = /[\u0000-\u001f\u007f;/?:@&=+$,#%]/
 
 const TABLE = [
   {
@@ -89,10 +90,7 @@ export function parseSetupArguments(args: readonly string[]): SetupArguments | n
   }
 }
 
-/** A slash cannot stand in the path of the database URL. */
 function isDatabaseName(name: string): boolean {
   const { length } = new TextEncoder().encode(name)
-  return (
-    length > 0 && length <= DATABASE_NAME_BYTES_MAX && !CONTROL.test(name) && !name.includes('/')
-  )
+  return length > 0 && length <= DATABASE_NAME_BYTES_MAX && !NOT_IN_URL.test(name)
 }

@@ -1,6 +1,7 @@
 /** The machine that is set up: its programs, files and accounts. */
 import { spawn } from 'node:child_process'
 import { accessSync, chmodSync, chownSync, constants, lstatSync, type Stats } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { FileFailure, readSecretFile, writeFileAtomic } from '../../system/files.ts'
 import { unsupported } from './faults.ts'
@@ -43,6 +44,8 @@ export interface MachineOptions {
   readonly prefix?: string
   /** Directories of programs in place of those of this machine. */
   readonly searchPath?: string
+  /** Tells whether something listens at a port of this machine. */
+  readonly isListening?: (port: number) => Promise<boolean>
 }
 
 /** Installing packages over a slow network. */
@@ -50,9 +53,12 @@ const COMMAND_MILLIS_MAX = 20 * 60_000
 const OUTPUT_CHARACTERS_MAX = 64 * 1024
 /** Time after the end of a command within which the rest of its output is read. */
 const OUTPUT_MILLIS_MAX = 2_000
+const CONNECT_MILLIS_MAX = 5_000
 const FILE_BYTES_MAX = 256 * 1024
 /** What package managers may need to reach their servers. */
 const KEPT_VARIABLES = /^(?:TERM|TMPDIR|(?:https?|no|ftp|all)_proxy)$/i
+/** Root and its group, except in tests. */
+const [USER_ID, GROUP_ID] = [process.geteuid?.() ?? 0, process.getegid?.() ?? 0]
 const SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export class Machine {
@@ -60,13 +66,16 @@ export class Machine {
   readonly isRoot: boolean
   /** The person who became root with sudo; null for root itself. */
   readonly invokedBy: string | null
+  readonly isListening: (port: number) => Promise<boolean>
   readonly #prefix: string
   readonly #environment: Readonly<Record<string, string>>
 
-  constructor({ environment, executable, isRoot, prefix = '', searchPath }: MachineOptions) {
+  constructor(options: MachineOptions) {
+    const { environment, executable, isRoot, prefix = '', searchPath } = options
     this.executable = executable
     this.isRoot = isRoot
     this.invokedBy = environment.SUDO_USER ?? null
+    this.isListening = options.isListening ?? acceptsConnections
     this.#prefix = prefix
     this.#environment = childEnvironment(environment, searchPath)
   }
@@ -76,7 +85,8 @@ export class Machine {
     const [program = '', ...args] = argv
     return new Promise((resolve) => {
       let [output, answer] = ['', '']
-      const child = spawn(program, args, {
+      const path = program.startsWith('/') ? this.#path(program) : program
+      const child = spawn(path, args, {
         cwd: '/',
         env: this.#environment,
         stdio: ['ignore', 'pipe', 'pipe'],
@@ -141,7 +151,7 @@ export class Machine {
   async isWritten({ path, mode, group, content, keepsContent }: PlannedFile): Promise<boolean> {
     const state = this.state(path)
     if (state === null || state.mode !== mode) return false
-    if (this.isRoot && state.uid !== 0) return false
+    if (state.uid !== USER_ID) return false
     if (group !== null && state.gid !== (await this.groupId(group))) return false
     return keepsContent || this.read(path) === content()
   }
@@ -149,13 +159,13 @@ export class Machine {
   /** Writes a file atomically. Its directory must belong to root. Throws FileFailure. */
   async write({ path, mode, group, content, keepsContent }: PlannedFile): Promise<void> {
     const at = this.#path(path)
-    const gid = group === null ? 0 : await this.groupId(group)
+    const gid = group === null ? GROUP_ID : await this.groupId(group)
     if (gid === null) throw new FileFailure('failed')
     if (!keepsContent || this.read(path) === null) {
       // The file gets its group while no group can read it.
       writeFileAtomic(at, content(), { mode: 0o600 })
     }
-    if (this.isRoot) chownSync(at, 0, gid)
+    chownSync(at, USER_ID, gid)
     chmodSync(at, mode)
   }
 
@@ -188,4 +198,15 @@ function childEnvironment(
 
 function parseId(text: string | null): number | null {
   return text !== null && /^[0-9]{1,10}$/.test(text) ? Number(text) : null
+}
+
+function acceptsConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port, timeout: CONNECT_MILLIS_MAX })
+    const end = (accepts: boolean) => () => {
+      socket.destroy()
+      resolve(accepts)
+    }
+    socket.once('connect', end(true)).once('error', end(false)).once('timeout', end(true))
+  })
 }

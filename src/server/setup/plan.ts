@@ -15,6 +15,7 @@ import {
   requireLastingExecutable,
   type ServiceOptions,
   serviceSteps,
+  toolSteps,
 } from './service.ts'
 import { keptSettings, settingsSteps } from './settings-files.ts'
 import type { Step } from './steps.ts'
@@ -46,6 +47,7 @@ export async function planInstallation(
   return {
     notes,
     steps: [
+      ...toolSteps(machine, platform),
       ...steps,
       ...accountSteps(machine, platform),
       ...directorySteps(machine, args.environmentName),

@@ -28,7 +28,13 @@ export async function findCluster(machine: Machine, platform: Platform): Promise
   const usual: Cluster = { existing: null, port: PORT, socketDirectory }
   const found =
     platform.family === 'debian' ? await debianClusters(machine) : dataDirectories(machine)
-  if (found.length === 0) return usual
+  if (found.length === 0) {
+    if (!(await machine.isListening(PORT))) return usual
+    throw unsupported(
+      `Another program listens at port ${PORT}, which PostgreSQL needs. If it is PostgreSQL in a ` +
+        'container, name its database: --database-url-file FILE',
+    )
+  }
   const usable = found.filter(({ version }) => version >= OLDEST_VERSION)
   const best = usable.find(({ port }) => port === PORT) ?? usable[0]
   if (best === undefined) {
@@ -129,7 +135,11 @@ function installation(machine: Machine, platform: Platform): Step[] {
       {
         title: `Install PostgreSQL ${PGDG_VERSION} from the PostgreSQL project`,
         isDone,
-        actions: [update, install(`postgresql-${PGDG_VERSION}`)],
+        // Without the option, apt-get reports a repository that it cannot reach as a success.
+        actions: [
+          command(...APT, ...APT_LOCK, '-o', 'APT::Update::Error-Mode=any', 'update'),
+          install(`postgresql-${PGDG_VERSION}`),
+        ],
         ifItFails: unreachable,
       },
     ]
@@ -154,10 +164,8 @@ function installation(machine: Machine, platform: Platform): Step[] {
     {
       title: `Install PostgreSQL ${version} from the packages of ${platform.name}`,
       // The service creates the cluster at its first start.
-      isDone: async () => machine.hasProgram('psql') && machine.hasProgram('runuser'),
-      actions: [
-        command('apk', 'add', `postgresql${version}`, `postgresql${version}-client`, 'runuser'),
-      ],
+      isDone: async () => machine.hasProgram('psql'),
+      actions: [command('apk', 'add', `postgresql${version}`, `postgresql${version}-client`)],
       ifItFails: REPOSITORY,
     },
   ]

@@ -39,6 +39,19 @@ export function clientPath({ executable }: Machine): string {
   return join(dirname(executable), 'svc')
 }
 
+/** Steps that all later ones need. */
+export function toolSteps(machine: Machine, { family }: Platform): Step[] {
+  if (family !== 'alpine') return []
+  return [
+    {
+      title: 'Install runuser, which runs a command as another user',
+      isDone: async () => machine.hasProgram('runuser'),
+      actions: [command('apk', 'add', 'runuser')],
+      ifItFails: 'Check that this machine reaches the package servers.',
+    },
+  ]
+}
+
 export function accountSteps(machine: Machine, platform: Platform): Step[] {
   const client = clientPath(machine)
   const shell = platform.family === 'alpine' ? '/sbin/nologin' : '/usr/sbin/nologin'
@@ -138,11 +151,15 @@ export function serviceSteps(
         : `Read the log: journalctl --unit ${SERVICE} --lines 50`,
   }
   if (platform.serviceManager === 'openrc') return [writes, startWithOpenRc(machine), ready]
-  const steps = [writes, ...systemdSteps(machine, platform)]
+  const steps = [writes, ...systemdSteps(machine, platform, writes.isDone)]
   return platform.serviceManager === 'systemd' ? [...steps, ready] : steps
 }
 
-function systemdSteps(machine: Machine, { serviceManager }: Platform): Step[] {
+function systemdSteps(
+  machine: Machine,
+  { serviceManager }: Platform,
+  isWritten: () => Promise<boolean>,
+): Step[] {
   const isEnabled = async () =>
     (await machine.ask(['systemctl', 'is-enabled', SERVICE])) === 'enabled'
   if (serviceManager !== 'systemd') {
@@ -160,7 +177,8 @@ function systemdSteps(machine: Machine, { serviceManager }: Platform): Step[] {
   return [
     {
       title: 'Let systemd read the service',
-      isDone: async () => (await machine.ask(reload)) === 'no',
+      // A service that was read before needs it after each change, and a new one never.
+      isDone: async () => (await isWritten()) && (await machine.ask(reload)) === 'no',
       actions: [command('systemctl', 'daemon-reload')],
       ifItFails: `Ask systemd for the reason: systemd-analyze verify ${UNIT_FILE}`,
     },

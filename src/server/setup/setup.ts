@@ -39,6 +39,8 @@ export interface SetupParts {
   readonly isServing: () => Promise<boolean>
   /** Returns null where there is no terminal to ask on. */
   readonly ask: (question: string) => boolean | null
+  /** Milliseconds that a program may need to answer; tests shorten it. */
+  readonly waitMillis?: number
 }
 
 /** Throws SERVER_SETUP_UNSUPPORTED and SERVER_SETUP_FAILED. */
@@ -63,7 +65,7 @@ export async function setUp(args: SetupArguments, parts: SetupParts): Promise<nu
 async function confirmAndRun(
   steps: readonly Step[],
   args: SetupArguments,
-  { machine, io, ask }: SetupParts,
+  { machine, io, ask, waitMillis }: SetupParts,
 ): Promise<number> {
   const surveyed = await surveySteps(steps)
   const isDone = surveyed.every((each) => each.isDone)
@@ -86,7 +88,7 @@ async function confirmAndRun(
       return DECLINED
     }
   }
-  await runSteps(steps, { machine, out: io.out, err: io.err })
+  await runSteps(steps, { machine, out: io.out, err: io.err, ...(waitMillis && { waitMillis }) })
   return 0
 }
 

@@ -92,6 +92,8 @@ export interface RunOptions {
   readonly machine: Machine
   readonly out: (text: string) => void
   readonly err: (text: string) => void
+  /** Milliseconds that a condition may need; WAIT_MILLIS_MAX by default. */
+  readonly waitMillis?: number
 }
 
 /**
@@ -116,7 +118,7 @@ export async function runSteps(steps: readonly Step[], options: RunOptions): Pro
 async function perform(step: Step, action: Action, options: RunOptions): Promise<void> {
   for (const line of describeAction(action).slice(0, 1)) options.out(`      ${line}\n`)
   if (action.kind === 'wait') {
-    if (await becomesTrue(action.wait)) return
+    if (await becomesTrue(action.wait, options.waitMillis ?? WAIT_MILLIS_MAX)) return
     throw failed(step, `waited in vain until ${action.wait.until}`, options)
   }
   if (action.kind === 'file') {
@@ -156,8 +158,8 @@ function printable(line: string): string {
   return line.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]+/g, ' ').slice(0, 400)
 }
 
-async function becomesTrue({ holds }: Wait): Promise<boolean> {
-  const end = performance.now() + WAIT_MILLIS_MAX
+async function becomesTrue({ holds }: Wait, millis: number): Promise<boolean> {
+  const end = performance.now() + millis
   for (;;) {
     if (await holds()) return true
     if (performance.now() > end) return false

@@ -1,0 +1,426 @@
+/**
+ * The setup of a machine whose programs are fakes: real processes that record the commands which
+ * change something. `e2e/shipped/setup.long.test.ts` runs it with the programs of Debian.
+ */
+import { rmSync } from 'node:fs'
+import { expect, onTestFinished, test } from 'vitest'
+import { FakeMachine, type MachineFacts } from '../../../testing/setup/fake-machine.ts'
+
+const TRIXIE: MachineFacts = {
+  system: 'debian',
+  release: 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_ID="13"\n',
+  hasSystemd: true,
+}
+const BOOKWORM: MachineFacts = {
+  system: 'debian',
+  release: 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nID=debian\nVERSION_ID="12"\n',
+}
+const FEDORA: MachineFacts = {
+  system: 'fedora',
+  release: 'PRETTY_NAME="Fedora Linux 43"\nID=fedora\nVERSION_ID=43\n',
+  hasSystemd: true,
+}
+const ALPINE: MachineFacts = {
+  system: 'alpine',
+  release: 'PRETTY_NAME="Alpine Linux v3.23"\nID=alpine\nVERSION_ID=3.23.1\n',
+}
+
+function machineOf(facts: MachineFacts): FakeMachine {
+  const machine = new FakeMachine(facts)
+  onTestFinished(() => machine.remove())
+  return machine
+}
+
+/** The commands of the plan, without the words that all statements of the superuser share. */
+function commandsOf(out: string): string[] {
+  const shared = /runuser -u postgres -- psql .*'--command=(.*)'$/
+  return out
+    .split('\n')
+    .filter((line) => /^ {3,}[0-9]*\S/.test(line))
+    .map((line) => line.trim().replace(shared, 'psql: $1').replaceAll("'\\''", "'"))
+}
+
+test('the plan for Debian with systemd has every command, file and secret', async () => {
+  const machine = machineOf(TRIXIE)
+  const { exit, out } = await machine.setUp('--dry-run')
+  expect(exit).toBe(0)
+  expect(commandsOf(out)).toMatchInlineSnapshot(`
+    [
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 update",
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 install --no-install-recommends postgresql",
+      "systemctl enable --now postgresql",
+      "wait until PostgreSQL 16 or newer answers at its socket",
+      "psql: create role "svc" login nosuperuser nocreatedb nocreaterole noreplication",
+      "psql: create database "svc" owner "svc" template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'",
+      "psql: revoke all on database "svc" from public",
+      "useradd --system --user-group --no-create-home --home-dir /var/lib/svc --shell /usr/sbin/nologin svc",
+      "install -d -m 0700 -o svc -g svc /var/lib/svc",
+      "runuser -u svc -- mkdir -p -m 0700 /var/lib/svc/state",
+      "runuser -u svc -- env HOME=/var/lib/svc /usr/local/bin/svc init --root /var/lib/svc/product --workspace /var/lib/svc/example --name svc",
+      "install -d -m 0750 -o root -g svc /etc/svc",
+      "write /etc/svc/identity-database-url (root:svc, 0640), a secret that is not printed",
+      "write /etc/svc/platform-identity-pepper (root:svc, 0640), a secret that is not printed",
+      "write /etc/svc/environment (root:svc, 0640)",
+      "SERVICE_IDENTITY_DATABASE_URL_FILE=/etc/svc/identity-database-url",
+      "SERVICE_PLATFORM_IDENTITY_PEPPER_FILE=/etc/svc/platform-identity-pepper",
+      "SERVICE_STATE_DIRECTORY=/var/lib/svc/state",
+      "SERVICE_PRODUCT_ROOT=/var/lib/svc/product",
+      "SERVICE_APPLICATION_LISTEN=127.0.0.1:3210",
+      "SERVICE_APPLICATION_TLS_TERMINATED=true",
+      "SERVICE_RUNNER_SANDBOX=required",
+      "write /etc/systemd/system/svc-server.service (root:root, 0644)",
+      "systemctl daemon-reload",
+      "systemctl enable --now svc-server",
+      "wait until the server answers",
+    ]
+  `)
+  expect(machine.takeChanges()).toEqual([])
+})
+
+test('the plan for a Debian with an older PostgreSQL adds the repository of its project', async () => {
+  const machine = machineOf(BOOKWORM)
+  const { out } = await machine.setUp('--dry-run')
+  expect(commandsOf(out).slice(0, 11)).toMatchInlineSnapshot(`
+    [
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 update",
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 install --no-install-recommends ca-certificates",
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 install --no-install-recommends postgresql-common",
+      "/usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y",
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 -o APT::Update::Error-Mode=any update",
+      "env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 install --no-install-recommends postgresql-18",
+      "/etc/init.d/postgresql start",
+      "wait until PostgreSQL 16 or newer answers at its socket",
+      "psql: create role "svc" login nosuperuser nocreatedb nocreaterole noreplication",
+      "psql: create database "svc" owner "svc" template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'",
+      "psql: revoke all on database "svc" from public",
+    ]
+  `)
+})
+
+test('the plan for Fedora installs with dnf and creates the cluster', async () => {
+  const machine = machineOf(FEDORA)
+  const { out } = await machine.setUp('--dry-run')
+  expect(commandsOf(out).slice(0, 8)).toMatchInlineSnapshot(`
+    [
+      "dnf --assumeyes install postgresql-server",
+      "postgresql-setup --initdb",
+      "systemctl enable --now postgresql",
+      "wait until PostgreSQL 16 or newer answers at its socket",
+      "psql: create role "svc" login nosuperuser nocreatedb nocreaterole noreplication",
+      "psql: create database "svc" owner "svc" template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'",
+      "psql: revoke all on database "svc" from public",
+      "useradd --system --user-group --no-create-home --home-dir /var/lib/svc --shell /usr/sbin/nologin svc",
+    ]
+  `)
+})
+
+test('the plan for Alpine installs with apk and starts services with OpenRC', async () => {
+  const machine = machineOf(ALPINE)
+  const { out } = await machine.setUp('--dry-run')
+  expect(commandsOf(out)).toMatchInlineSnapshot(`
+    [
+      "apk add runuser",
+      "apk add postgresql18 postgresql18-client",
+      "rc-update add postgresql default",
+      "rc-service postgresql start",
+      "wait until PostgreSQL 16 or newer answers at its socket",
+      "psql: create role "svc" login nosuperuser nocreatedb nocreaterole noreplication",
+      "psql: create database "svc" owner "svc" template template0 encoding 'UTF8' lc_collate 'C' lc_ctype 'C'",
+      "psql: revoke all on database "svc" from public",
+      "addgroup -S svc",
+      "adduser -S -D -H -h /var/lib/svc -s /sbin/nologin -G svc svc",
+      "install -d -m 0700 -o svc -g svc /var/lib/svc",
+      "runuser -u svc -- mkdir -p -m 0700 /var/lib/svc/state",
+      "runuser -u svc -- env HOME=/var/lib/svc /usr/local/bin/svc init --root /var/lib/svc/product --workspace /var/lib/svc/example --name svc",
+      "install -d -m 0750 -o root -g svc /etc/svc",
+      "write /etc/svc/identity-database-url (root:svc, 0640), a secret that is not printed",
+      "write /etc/svc/platform-identity-pepper (root:svc, 0640), a secret that is not printed",
+      "write /etc/svc/environment (root:svc, 0640)",
+      "SERVICE_IDENTITY_DATABASE_URL_FILE=/etc/svc/identity-database-url",
+      "SERVICE_PLATFORM_IDENTITY_PEPPER_FILE=/etc/svc/platform-identity-pepper",
+      "SERVICE_STATE_DIRECTORY=/var/lib/svc/state",
+      "SERVICE_PRODUCT_ROOT=/var/lib/svc/product",
+      "SERVICE_APPLICATION_LISTEN=127.0.0.1:3210",
+      "SERVICE_APPLICATION_TLS_TERMINATED=true",
+      "SERVICE_RUNNER_SANDBOX=required",
+      "write /etc/init.d/svc-server (root:root, 0755)",
+      "rc-update add svc-server default",
+      "rc-service svc-server start",
+      "wait until the server answers",
+    ]
+  `)
+})
+
+test.each([
+  ['Debian with systemd', TRIXIE],
+  ['Debian without systemd', { ...TRIXIE, hasSystemd: false }],
+  ['Debian with an older PostgreSQL', BOOKWORM],
+  ['Fedora', FEDORA],
+  ['Alpine', ALPINE],
+] as const)('the second run on %s changes nothing', async (_, facts) => {
+  const machine = machineOf(facts)
+  const planned = commandsOf((await machine.setUp('--dry-run')).out).length
+  expect(await machine.setUp('--yes')).toMatchObject({ exit: 0, err: '' })
+  expect(machine.takeChanges().length).toBeGreaterThan(8)
+  const before = machine.snapshot()
+  const { exit, out } = await machine.setUp('--yes')
+  expect(exit).toBe(0)
+  expect(out).toContain('Everything is done already')
+  expect(machine.takeChanges()).toEqual([])
+  expect(machine.snapshot()).toEqual(before)
+  expect(planned).toBeGreaterThan(10)
+})
+
+test('the commands that run are those of the plan', async () => {
+  const machine = machineOf(TRIXIE)
+  const { out } = await machine.setUp('--dry-run')
+  await machine.setUp('--yes')
+  const plan = commandsOf(out).join('\n')
+  for (const change of machine.takeChanges()) {
+    const words = change.split(' ')
+    expect(plan).toContain(words.at(-1)!.replace(/^.*--command=/, ''))
+  }
+})
+
+test('a step that fails is named with its output and the remedy, and the next run ends it', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.setFlag('fail-useradd')
+  const failure = await machine.setUp('--yes').catch((error) => error)
+  expect(failure).toMatchObject({ code: 'SERVER_SETUP_FAILED' })
+  const first = machine.takeChanges()
+  expect(first.some((line) => line.includes('create database'))).toBe(true)
+  machine.removeFlag('fail-useradd')
+  expect(await machine.setUp('--yes')).toMatchObject({ exit: 0 })
+  const second = machine.takeChanges()
+  expect(second[0]).toMatch(/^useradd /)
+  expect(second.filter((line) => first.includes(line))).toEqual([])
+})
+
+/** Removed one at a time after a complete setup, as if a run had ended before it. */
+const EFFECTS = ['role', 'database', 'closed', 'user-svc', 'enabled-svc-server']
+
+test.each(EFFECTS)('a run that ended before %s is completed by the next one', async (flag) => {
+  const machine = machineOf(TRIXIE)
+  await machine.setUp('--yes')
+  machine.takeChanges()
+  machine.removeFlag(flag)
+  expect(await machine.setUp('--yes')).toMatchObject({ exit: 0 })
+  expect(machine.takeChanges()).toHaveLength(1)
+})
+
+test('systemd reads the service again after a version with another unit', async () => {
+  const machine = machineOf(TRIXIE)
+  await machine.setUp('--yes')
+  machine.takeChanges()
+  const path = '/etc/systemd/system/svc-server.service'
+  const unit = machine.read(path)
+  machine.write(path, unit.replace('TimeoutStopSec=60', 'TimeoutStopSec=50'))
+  machine.setFlag('stale')
+  expect(await machine.setUp('--yes')).toMatchObject({ exit: 0 })
+  expect(machine.takeChanges()).toEqual(['systemctl daemon-reload'])
+  expect(machine.read(path)).toBe(unit)
+})
+
+test('a step whose commands succeed without a result fails', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.startsServer = false
+  const lines: string[] = []
+  const failure = await machine.setUp('--yes').catch((error) => {
+    lines.push(error.detail)
+    return error
+  })
+  expect(failure).toMatchObject({ code: 'SERVER_SETUP_FAILED' })
+  expect(lines).toEqual(['Wait until the server is ready'])
+})
+
+test('nothing changes where the person on the terminal does not agree', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.answer = false
+  const { exit, out } = await machine.setUp()
+  expect([exit, machine.takeChanges()]).toEqual([1, []])
+  expect(out).toMatch(/Continue\? \[y\/N\] Nothing was changed\.\n$/)
+  machine.answer = true
+  expect((await machine.setUp()).exit).toBe(0)
+  expect(machine.takeChanges().length).toBeGreaterThan(8)
+})
+
+test('nothing changes without a terminal and without --yes', async () => {
+  const machine = machineOf(TRIXIE)
+  const { exit, err } = await machine.setUp()
+  expect([exit, machine.takeChanges()]).toEqual([2, []])
+  expect(err).toContain('Add --yes')
+})
+
+test('a person who is not root is told so before anything changes', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.isRoot = false
+  await expect(machine.setUp('--yes')).rejects.toMatchObject({ code: 'SERVER_SETUP_UNSUPPORTED' })
+  expect(machine.takeChanges()).toEqual([])
+  expect((await machine.setUp('--dry-run')).exit).toBe(0)
+})
+
+test('settings and secrets belong to root, are readable by the service alone, and stay', async () => {
+  const machine = machineOf(TRIXIE)
+  await machine.setUp('--yes')
+  const pepper = machine.read('/etc/svc/platform-identity-pepper')
+  expect(pepper).toMatch(/^[A-Za-z0-9_-]{43}\n$/)
+  for (const name of ['environment', 'identity-database-url', 'platform-identity-pepper']) {
+    expect([name, machine.mode(`/etc/svc/${name}`)]).toEqual([name, '640'])
+  }
+  expect(machine.mode('/etc/svc')).toBe('750')
+  expect(machine.mode('/var/lib/svc')).toBe('700')
+  machine.write('/etc/svc/environment', `${machine.read('/etc/svc/environment')}# mine\n`)
+  machine.removeFlag('user-svc')
+  await machine.setUp('--yes')
+  expect(machine.read('/etc/svc/environment')).toContain('# mine')
+  expect(machine.read('/etc/svc/platform-identity-pepper')).toBe(pepper)
+})
+
+test('no output has a secret', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.write('/url', 'postgres://svc:hunter2@db.example.com/svc\n')
+  const args = ['--database-url-file', machine.path('/url')]
+  const outputs = [await machine.setUp(...args, '--dry-run'), await machine.setUp(...args, '--yes')]
+  const pepper = machine.read('/etc/svc/platform-identity-pepper').trim()
+  expect(machine.read('/etc/svc/identity-database-url')).toContain('hunter2')
+  for (const { out, err } of outputs) {
+    expect(out + err).not.toContain('hunter2')
+    expect(out + err).not.toContain(pepper)
+  }
+})
+
+test('a database of another machine needs no PostgreSQL on this one', async () => {
+  const machine = machineOf(BOOKWORM)
+  machine.write('/url', 'postgres://svc:hunter2@db.example.com/svc\n')
+  await machine.setUp('--yes', '--database-url-file', machine.path('/url'))
+  expect(machine.takeChanges().filter((line) => /^(?:apt-get|psql)/.test(line))).toEqual([])
+  // The next run needs no option to know it.
+  expect((await machine.setUp('--yes')).out).toContain('Everything is done already')
+})
+
+test('a running PostgreSQL of 16 or newer is used at its port', async () => {
+  const machine = machineOf(TRIXIE)
+  const clusters = [
+    '15  old     5432 online postgres /var/lib/postgresql/15/old /log',
+    '16  main    5433 online postgres /var/lib/postgresql/16/main /log',
+  ]
+  machine.addClusters(...clusters)
+  await machine.setUp('--yes')
+  expect(machine.read('/etc/svc/identity-database-url')).toBe(
+    'postgres://svc@%2Fvar%2Frun%2Fpostgresql:5433/svc\n',
+  )
+  expect(machine.takeChanges().filter((line) => line.startsWith('apt-get'))).toEqual([])
+})
+
+test.each([
+  [
+    'only an older PostgreSQL',
+    'pg_upgradecluster',
+    (machine: FakeMachine) =>
+      machine.addClusters('15  main    5432 online postgres /var/lib/postgresql/15 /log'),
+  ],
+  [
+    'another program at the port of PostgreSQL',
+    '--database-url-file',
+    (machine: FakeMachine) => {
+      machine.listens = true
+    },
+  ],
+  [
+    'settings of another server',
+    'was set up in another way',
+    (machine: FakeMachine) =>
+      machine.write('/etc/svc/environment', 'SERVICE_IDENTITY_DATABASE_URL=postgres://a@b/c\n'),
+  ],
+  [
+    'a unit of somebody else',
+    'Move it away',
+    (machine: FakeMachine) =>
+      machine.write('/etc/systemd/system/svc-server.service', '[Service]\nExecStart=/bin/other\n'),
+  ],
+  [
+    'a database of another role',
+    '--database NAME',
+    (machine: FakeMachine) => {
+      machine.addClusters('17  main    5432 online postgres /var/lib/postgresql/17 /log')
+      machine.setFlag('database', 'somebody')
+    },
+  ],
+  [
+    'an executable in the directory of a person',
+    '/usr/local/bin',
+    (machine: FakeMachine) => {
+      machine.executable = '/home/alice/bin/svc-server'
+    },
+  ],
+])('a machine with %s is left as it is', async (_, remedy, prepare) => {
+  const machine = machineOf(TRIXIE)
+  prepare(machine)
+  const failure = await machine.setUp('--yes').catch((error) => error)
+  expect(failure).toMatchObject({ code: 'SERVER_SETUP_UNSUPPORTED' })
+  expect(failure.detail).toContain(remedy)
+  expect(machine.takeChanges()).toEqual([])
+})
+
+test('another distribution is left as it is', async () => {
+  const machine = machineOf({ system: 'debian', release: 'ID=arch\n' })
+  await expect(machine.setUp('--yes')).rejects.toMatchObject({ code: 'SERVER_SETUP_UNSUPPORTED' })
+})
+
+test('names with quotes and blanks reach PostgreSQL and the URL as they are', async () => {
+  const machine = machineOf(TRIXIE)
+  const name = `a"b'c\\ -- (drop)`
+  await machine.setUp('--yes', '--database', name)
+  const changes = machine.takeChanges().filter((line) => line.startsWith('psql'))
+  expect(changes[1]).toContain('create database "a""b\'c\\ -- (drop)" owner "svc"')
+  const url = new URL(machine.read('/etc/svc/identity-database-url').trim())
+  expect(decodeURIComponent(url.pathname)).toBe(`/${name}`)
+})
+
+test('a path with blanks and quotes is one word of the unit', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.executable = '/opt/my "own" 100%/svc-server'
+  machine.write('/opt/my "own" 100%/svc', '')
+  const { out } = await machine.setUp('--dry-run')
+  expect(out).toContain(`'/opt/my "own" 100%/svc' init`)
+})
+
+test('the removal stops the service, and leaves data, settings and secrets', async () => {
+  const machine = machineOf(TRIXIE)
+  await machine.setUp('--yes')
+  machine.takeChanges()
+  const before = machine.snapshot()
+  const { exit, out } = await machine.setUp('--uninstall', '--yes')
+  expect(exit).toBe(0)
+  expect(machine.takeChanges()).toEqual([
+    'systemctl disable --now svc-server',
+    'rm -f /etc/systemd/system/svc-server.service',
+    'systemctl daemon-reload',
+  ])
+  const unit = 'etc/systemd/system/svc-server.service'
+  expect(before).toHaveProperty([unit])
+  delete before[unit]
+  expect(machine.snapshot()).toEqual(before)
+  expect(out).toContain('dropdb')
+  expect((await machine.setUp('--uninstall', '--yes')).out).toContain('Everything is done already')
+  expect(machine.takeChanges()).toEqual([])
+})
+
+test('the owner is told the login command until the code was used', async () => {
+  const machine = machineOf(TRIXIE)
+  expect((await machine.setUp('--yes')).out).toContain('The first owner has logged in.')
+  machine.write('/var/lib/svc/state/bootstrap/initial-owner.code', 'rk_inv_v1_secret\n')
+  machine.environment = { SUDO_USER: 'alice' }
+  rmSync(machine.path('/etc/svc/environment'))
+  const { out } = await machine.setUp('--yes', '--public-url', 'https://manage.example.com')
+  expect(out).toContain(
+    '  SVC_CODE="$(sudo cat /var/lib/svc/state/bootstrap/initial-owner.code)" ' +
+      'svc login --url https://manage.example.com --code-env SVC_CODE\n',
+  )
+  expect(out).not.toContain('rk_inv_v1_secret')
+  expect(out).toContain('--environment-id env_01M8DT6YP1NSE8A5E3HFY974DX')
+  expect(machine.read('/etc/svc/environment')).toContain(
+    'SERVICE_PUBLIC_MANAGEMENT_URL=https://manage.example.com\n' +
+      'SERVICE_MANAGEMENT_TLS_TERMINATED=true\n',
+  )
+})
