@@ -29,6 +29,8 @@ export interface ReleaseOptions {
   readonly says?: string
   /** Shell script in place of the executable; prints `says` unless given. */
   readonly script?: string
+  /** A real executable with its version. */
+  readonly executable?: { readonly bytes: Uint8Array; readonly version: string }
   readonly signed?: boolean
   /** Keys in place of new ones. */
   readonly keys?: ReleaseKeys
@@ -46,18 +48,20 @@ export function releaseKeys(): ReleaseKeys {
 
 /** Writes `mirror` with a release, and its `install.sh`, into a directory. */
 export function writeRelease(work: string, options: ReleaseOptions = {}): void {
-  const { says = VERSION, script, signed = false } = options
+  const { says = VERSION, script, signed = false, executable } = options
+  const version = executable?.version ?? VERSION
+  const artefact = `svc-${version}-${TARGET}.tar.gz`
   const keys = options.keys ?? (signed ? releaseKeys() : UNSIGNED)
   const mirror = join(work, 'mirror')
   mkdirSync(mirror, { recursive: true })
   const program = `#!/bin/sh\n${script ?? `echo "svc-server ${says}"`}\n`
-  const file = (path: string, text: string, executable = false) => ({
+  const file = (path: string, content: string | Uint8Array, isExecutable = false) => ({
     path,
-    bytes: Buffer.from(text),
-    executable,
+    bytes: Buffer.from(content),
+    executable: isExecutable,
   })
   const archive = tarGzip([
-    file('svc-server', program, true),
+    file('svc-server', executable?.bytes ?? program, true),
     file('LICENSE', 'licence'),
     ...SHARED.map((path) => file(`share/${path}`, `text of ${path}\n`)),
     file('dist-config/environment.template', 'SERVICE_STATE_DIRECTORY=/x\n'),
@@ -66,13 +70,13 @@ export function writeRelease(work: string, options: ReleaseOptions = {}): void {
       readFileSync(join(ROOT, 'dist-config/svc-server.service'), 'utf8'),
     ),
   ])
-  writeFileSync(join(mirror, ARTEFACT), archive)
+  writeFileSync(join(mirror, artefact), archive)
   const digest = createHash('sha256').update(archive).digest('hex')
-  const sums = `${digest}  ${ARTEFACT}\n`
+  const sums = `${digest}  ${artefact}\n`
   writeFileSync(join(mirror, 'SHA256SUMS'), sums)
-  writeSignatures(mirror, sums, `svc ${VERSION} 2026-01-02T03:04:05Z`, keys)
+  writeSignatures(mirror, sums, `svc ${version} 2026-01-02T03:04:05Z`, keys)
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
-    VERSION,
+    VERSION: version,
     BASE_URL: '',
     UPGRADE_URL: '',
     DIGESTS: `darwin-arm64 ${'0'.repeat(64)}\n${TARGET} ${digest}`,

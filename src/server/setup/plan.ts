@@ -8,7 +8,7 @@ import { unsupported } from './faults.ts'
 import { DATABASE_URL_FILE, USER } from './locations.ts'
 import type { Machine } from './machine.ts'
 import type { Platform } from './platforms.ts'
-import { findCluster, postgresSteps, socketUrl } from './postgres.ts'
+import { findCluster, isOwnUrl, postgresSteps, socketUrl } from './postgres.ts'
 import {
   accountSteps,
   directorySteps,
@@ -91,11 +91,6 @@ async function database(
   }
   const steps = postgresSteps(machine, platform, cluster, names)
   return { databaseUrl, steps, notes: [] }
-}
-
-/** Recognizes the URL of an earlier setup: a socket, the role of the service and no password. */
-function isOwnUrl(url: string): boolean {
-  return url.startsWith(`postgres://${USER}@%2F`)
 }
 
 /** The URL may have a password, so no message repeats it. */

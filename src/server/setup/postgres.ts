@@ -1,5 +1,6 @@
 /** The steps that bring PostgreSQL, a role and a database to this machine. */
 import { unsupported } from './faults.ts'
+import { USER } from './locations.ts'
 import type { Machine } from './machine.ts'
 import { OLDEST_VERSION, PGDG_VERSION, type Platform } from './platforms.ts'
 import { command, type Step, waitUntil } from './steps.ts'
@@ -83,6 +84,11 @@ export interface DatabaseNames {
 export function socketUrl(cluster: Cluster, { role, database }: DatabaseNames): string {
   const [user, host, name] = [role, cluster.socketDirectory, database].map(encodeURIComponent)
   return `postgres://${user}@${host}:${cluster.port}/${name}`
+}
+
+/** Recognizes the URL of a setup: a socket, the role of the service and no password. */
+export function isOwnUrl(url: string): boolean {
+  return url.startsWith(`postgres://${USER}@%2F`)
 }
 
 export function postgresSteps(

@@ -50,7 +50,7 @@ export async function setUp(args: SetupArguments, parts: SetupParts): Promise<nu
   if (args.action === 'uninstall') {
     const steps = removalSteps(machine, platform)
     const exit = await confirmAndRun(steps, args, parts)
-    if (exit === 0 && !args.isDryRun) io.out(removalSummary(args.database))
+    if (exit === 0 && !args.isDryRun) io.out(removalSummary(machine))
     return exit
   }
   const { steps, notes } = await planInstallation(machine, platform, args, { isServing })

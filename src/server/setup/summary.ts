@@ -1,7 +1,9 @@
 /** The text after a setup: how to start, to log in and to call, and where things are. */
+import { parseDatabaseUrl } from '../../settings/addresses.ts'
+import { Secret } from '../../value/secret.ts'
 import { shellQuoted } from '../../value/shell/shell-words.ts'
-import type { SetupArguments } from './arguments.ts'
 import {
+  DATABASE_URL_FILE,
   DESCRIPTOR_FILE,
   ENVIRONMENT_FILE,
   EXAMPLE,
@@ -14,6 +16,7 @@ import {
 } from './locations.ts'
 import type { Machine } from './machine.ts'
 import type { Platform } from './platforms.ts'
+import { isOwnUrl } from './postgres.ts'
 import { readEnvironment } from './settings-files.ts'
 
 const ENVIRONMENT_ID = /"environmentId":\s*"(env_[0-9A-Z]{26})"/
@@ -87,21 +90,34 @@ function asRoot(machine: Machine): string {
   return machine.invokedBy === null ? '' : 'sudo '
 }
 
-/** `database` is null for a database that the setup did not create. */
-export function removalSummary(database: SetupArguments['database']): string {
-  const name = shellQuoted(database)
+/** Says what stays, and the commands that would destroy it. */
+export function removalSummary(machine: Machine): string {
+  const database = ownDatabase(machine)
+  const drop =
+    database === null
+      ? []
+      : [
+          `  runuser -u postgres -- dropdb -- ${shellQuoted(database)}`,
+          `  runuser -u postgres -- dropuser -- ${USER}`,
+        ]
   return [
     '',
     'The service is removed. Data, database, settings and secrets are where they were:',
     '`svc-server setup` continues with them.',
     '',
     'These commands destroy them for ever:',
-    `  runuser -u postgres -- dropdb -- ${name}`,
-    `  runuser -u postgres -- dropuser -- ${USER}`,
+    ...drop,
     `  rm -r ${HOME} ${SETTINGS_DIRECTORY}`,
     `  userdel ${USER}`,
     '',
     'The executables stay until `sh install.sh --uninstall`.',
     '',
   ].join('\n')
+}
+
+/** Returns the database that a setup created; null for one that the operator named. */
+function ownDatabase(machine: Machine): string | null {
+  const url = machine.read(DATABASE_URL_FILE)?.trim()
+  if (url === undefined || !isOwnUrl(url)) return null
+  return parseDatabaseUrl(new Secret(url))?.name ?? null
 }
