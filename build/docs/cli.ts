@@ -61,7 +61,8 @@ command, such as \`man svc-buckets\`.
 const SERVER = `The settings of all modes are variables of the environment: see
 [settings](settings.md). These modes have arguments:
 \`serve --accept-loss SEQUENCE\` ([backup](backup.md)), \`verify-storage --repair\`,
-\`upgrade --check [--json]\` ([upgrade](upgrade.md)), and \`restore\` ([disaster](disaster.md)).
+\`upgrade --check [--json]\` ([upgrade](upgrade.md)), \`restore\` ([disaster](disaster.md)), and
+\`setup\` ([setup](setup.md)).
 `
 
 function commandSection(command: CommandSpec): string {
