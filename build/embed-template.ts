@@ -1,9 +1,12 @@
 /**
  * Generates dist-config/environment.template, the commented environment of a server, from the rows
- * of src/settings/variables.ts. `--check` changes nothing and fails if it is stale.
+ * of src/settings/variables.ts, and the module with the service definitions of dist-config.
+ * `--check` changes nothing and fails if one is stale.
  */
+import { join } from 'node:path'
 import { assert } from '../src/errors/assert.ts'
 import { isRequired, VARIABLES, type Variable } from '../src/settings/variables.ts'
+import { renderServiceFiles } from './docs/service-files.ts'
 import { updateFiles } from './generated-files.ts'
 
 const PATH = 'dist-config/environment.template'
@@ -75,4 +78,7 @@ function assignment(row: Variable): string {
   return `${row.name}_FILE=/etc/svc/${base}`
 }
 
-if (import.meta.main) updateFiles({ [PATH]: renderTemplate() })
+if (import.meta.main) {
+  const root = join(import.meta.dirname, '..')
+  updateFiles({ [PATH]: renderTemplate(), ...renderServiceFiles(root) })
+}

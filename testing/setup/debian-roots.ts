@@ -1,4 +1,4 @@
-/** Debian in a directory, with process 1 and namespaces of its own; the network is the machine's. */
+/** Debian in a directory, with process 1 and namespaces of its own, but that of the network. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -102,13 +102,12 @@ export class BootedRoot {
 
   /** Runs a script of the shell inside, as root and without a terminal. */
   run(script: string): Ran {
-    const namespaces = ['--mount', '--pid', '--cgroup', '--uts', '--ipc', '--root']
+    const target = ['--target', String(this.#pid)]
+    const namespaces = [...target, '--mount', '--pid', '--cgroup', '--uts', '--ipc', '--root']
+    const shell = ['env', '-i', 'HOME=/root', `PATH=${SEARCH_PATH}`, '/bin/sh', '-c']
     const { status, stdout, stderr } = spawnSync(
       'setsid',
-      [
-        ...['--wait', 'nsenter', '--target', String(this.#pid), ...namespaces, 'env', '-i'],
-        ...['HOME=/root', `PATH=${SEARCH_PATH}`, '/bin/sh', '-c', `cd /root\n${script}`],
-      ],
+      ['--wait', 'nsenter', ...namespaces, ...shell, `cd /root\n${script}`],
       { encoding: 'utf8', maxBuffer: 64 << 20, stdio: ['ignore', 'pipe', 'pipe'] },
     )
     return { status, stdout, stderr }

@@ -32,7 +32,7 @@ export interface MachineFacts {
   readonly system: keyof typeof SYSTEMS
   /** The content of os-release. */
   readonly release: string
-  /** True where systemd runs. */
+  /** True if systemd runs. */
   readonly hasSystemd?: boolean
 }
 
@@ -139,6 +139,7 @@ export class FakeMachine {
     )
   }
 
+  /** Throws the Fault of the setup, with the outputs as its `result`. */
   async setUp(...args: readonly string[]): Promise<SetupResult> {
     const parsed = parseSetupArguments(args)
     if (parsed === null) throw new Error('the arguments are invalid')
@@ -168,6 +169,8 @@ export class FakeMachine {
         return this.answer
       },
       waitMillis: 50,
+    }).catch((error) => {
+      throw Object.assign(error, { result: { exit: 1, out, err } })
     })
     return { exit, out, err }
   }

@@ -1,4 +1,4 @@
-/** Where an installation by `setup` has its files, and its accounts. */
+/** The paths and accounts of an installation by `setup`. */
 
 /** The user of the service and its group, and its role in PostgreSQL. */
 export const USER = 'svc'

@@ -55,7 +55,7 @@ const OUTPUT_CHARACTERS_MAX = 64 * 1024
 const OUTPUT_MILLIS_MAX = 2_000
 const CONNECT_MILLIS_MAX = 5_000
 const FILE_BYTES_MAX = 256 * 1024
-/** What package managers may need to reach their servers. */
+/** Variables by which package managers reach their servers. */
 const KEPT_VARIABLES = /^(?:TERM|TMPDIR|(?:https?|no|ftp|all)_proxy)$/i
 /** Root and its group, except in tests. */
 const [USER_ID, GROUP_ID] = [process.geteuid?.() ?? 0, process.getegid?.() ?? 0]

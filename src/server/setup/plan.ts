@@ -24,7 +24,7 @@ const URL_BYTES_MAX = 8 * 1024
 
 export interface Plan {
   readonly steps: readonly Step[]
-  /** What the operator should know before the question. */
+  /** Facts for the operator, printed before the question. */
   readonly notes: readonly string[]
 }
 

@@ -4,7 +4,7 @@ import type { Machine } from './machine.ts'
 
 export type Family = 'debian' | 'fedora' | 'alpine'
 
-/** What starts services; `offline` is a systemd that does not run, as in an image. */
+/** The program that starts services; an offline systemd does not run, as in an image. */
 export type ServiceManager = 'systemd' | 'offline systemd' | 'openrc' | 'none'
 
 export interface Platform {
@@ -14,7 +14,7 @@ export interface Platform {
   readonly serviceManager: ServiceManager
   /** Version of PostgreSQL among the packages of the distribution; null if it is older than 16. */
   readonly packaged: number | null
-  /** Whether the PostgreSQL project has packages for it. */
+  /** True if the PostgreSQL project has packages for it. */
   readonly hasPgdg: boolean
 }
 

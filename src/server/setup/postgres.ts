@@ -124,7 +124,7 @@ function installation(machine: Machine, platform: Platform): Step[] {
       return [{ title, isDone, actions: [update, install('postgresql')], ifItFails: REPOSITORY }]
     }
     const unreachable =
-      `${platform.name} itself has no PostgreSQL ${OLDEST_VERSION} or newer, so this machine must ` +
+      `${platform.name} itself has no PostgreSQL ${OLDEST_VERSION} or newer, so the machine must ` +
       'reach https://apt.postgresql.org. Otherwise use another database: --database-url-file FILE.'
     return [
       {
@@ -229,8 +229,8 @@ function databaseSteps(psql: Psql, { role, database }: DatabaseNames): Step[] {
         const owner = await psql.ask(`select pg_get_userbyid(datdba) ${named}`)
         if (owner !== null && owner !== '' && owner !== role) {
           throw unsupported(
-            `PostgreSQL has a database ${JSON.stringify(database)} of another role. Choose another ` +
-              'name: --database NAME',
+            `PostgreSQL has a database ${JSON.stringify(database)} of another role. Choose a ` +
+              'different name: --database NAME',
           )
         }
         return owner === role
@@ -253,6 +253,18 @@ function databaseSteps(psql: Psql, { role, database }: DatabaseNames): Step[] {
   ]
 }
 
+const AS_SUPERUSER = ['runuser', '-u', 'postgres', '--'] as const
+const PSQL = [
+  ...AS_SUPERUSER,
+  'psql',
+  '--no-psqlrc',
+  '--no-password',
+  '--quiet',
+  '--no-align',
+  '--tuples-only',
+  '--set=ON_ERROR_STOP=1',
+] as const
+
 /** Statements of the superuser, who connects through the socket as the user `postgres`. */
 class Psql {
   readonly #machine: Machine
@@ -260,11 +272,7 @@ class Psql {
 
   constructor(machine: Machine, port: number) {
     this.#machine = machine
-    this.#argv = [
-      ...['runuser', '-u', 'postgres', '--', 'psql', '--no-psqlrc', '--no-password', '--quiet'],
-      ...['--no-align', '--tuples-only', '--set=ON_ERROR_STOP=1', `--port=${port}`],
-      '--dbname=postgres',
-    ]
+    this.#argv = [...PSQL, `--port=${port}`, '--dbname=postgres']
   }
 
   statement(sql: string): ReturnType<typeof command> {

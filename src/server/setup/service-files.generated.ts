@@ -1,4 +1,4 @@
-/** Generated from dist-config by build/embed-service-files.ts. Do not edit. */
+/** Generated from dist-config by build/embed-template.ts. Do not edit. */
 
 /** The text of dist-config/svc-server.openrc. */
 export const OPENRC_SCRIPT =

@@ -19,6 +19,7 @@ import { command, type Step, waitUntil, writeFile } from './steps.ts'
 
 const PRIVATE = 0o700
 const SHIPPED_EXECUTABLE = '/usr/local/bin/svc-server'
+const USERADD = ['useradd', '--system', '--user-group', '--no-create-home'] as const
 const UNIT_MARK = '# Written by `svc-server setup`. Changes: systemctl edit svc-server\n'
 const SCRIPT_MARK = '# Written by `svc-server setup`, which replaces it.\n'
 
@@ -61,12 +62,7 @@ export function accountSteps(machine: Machine, platform: Platform): Step[] {
           command('addgroup', '-S', USER),
           command('adduser', '-S', '-D', '-H', '-h', HOME, '-s', shell, '-G', USER, USER),
         ]
-      : [
-          command(
-            ...['useradd', '--system', '--user-group', '--no-create-home', '--home-dir', HOME],
-            ...['--shell', shell, USER],
-          ),
-        ]
+      : [command(...USERADD, '--home-dir', HOME, '--shell', shell, USER)]
   return [
     ...(machine.state(client) === null
       ? [
@@ -90,6 +86,7 @@ export function accountSteps(machine: Machine, platform: Platform): Step[] {
 /** Root creates one directory. Inside it the service user acts, since its links could lead away. */
 export function directorySteps(machine: Machine, environmentName: string): Step[] {
   const asService = ['runuser', '-u', USER, '--']
+  const init = ['env', `HOME=${HOME}`, clientPath(machine), 'init', '--root', PRODUCT]
   const isPrivate = async (path: string): Promise<boolean> => {
     const state = machine.state(path)
     if (state?.isDirectory !== true || state.mode !== PRIVATE) return false
@@ -108,12 +105,7 @@ export function directorySteps(machine: Machine, environmentName: string): Step[
     {
       title: `Create the Product root in ${PRODUCT}, and an example in ${EXAMPLE}`,
       isDone: async () => machine.state(DESCRIPTOR_FILE) !== null,
-      actions: [
-        command(
-          ...[...asService, 'env', `HOME=${HOME}`, clientPath(machine), 'init', '--root', PRODUCT],
-          ...['--workspace', EXAMPLE, '--name', environmentName],
-        ),
-      ],
+      actions: [command(...asService, ...init, '--workspace', EXAMPLE, '--name', environmentName)],
       ifItFails: `Check that the user ${USER} can run ${clientPath(machine)} and write ${HOME}.`,
     },
   ]

@@ -22,7 +22,7 @@ const PEPPER_BYTES = 32
 
 const ASSIGNMENT = /^([A-Z][A-Z0-9_]*)=(.*)$/
 
-/** Reads the environment file as systemd does, for values without escapes; null if there is none. */
+/** Reads the environment file, whose values have no escapes; null if there is none. */
 export function readEnvironment(machine: Machine): Readonly<Record<string, string>> | null {
   const text = machine.read(ENVIRONMENT_FILE)
   if (text === null) return null
@@ -35,7 +35,7 @@ export function readEnvironment(machine: Machine): Readonly<Record<string, strin
 }
 
 /**
- * Returns the settings of this machine that the setup keeps, or null where it writes them. Throws
+ * Returns the settings of this machine that the setup keeps, or null if it writes them. Throws
  * SERVER_SETUP_UNSUPPORTED for settings of a server with another database.
  */
 export function keptSettings(machine: Machine): Readonly<Record<string, string>> | null {
@@ -112,7 +112,7 @@ function environment(files: SettingsFiles): PlannedFile {
   return file(ENVIRONMENT_FILE, false, () => ENVIRONMENT_HEAD + lines.join(''))
 }
 
-const ENVIRONMENT_HEAD = `# Settings of svc-server, written once by \`svc-server setup\` and yours from then on.
+const ENVIRONMENT_HEAD = `# Settings of svc-server. \`svc-server setup\` wrote them once, and never changes them.
 # \`svc docs settings\` lists all of them. Restart the service after a change.
 `
 

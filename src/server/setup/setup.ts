@@ -37,7 +37,7 @@ export interface SetupParts {
   readonly machine: Machine
   readonly io: Pick<ServerIo, 'out' | 'err'>
   readonly isServing: () => Promise<boolean>
-  /** Returns null where there is no terminal to ask on. */
+  /** Returns null without a terminal to ask on. */
   readonly ask: (question: string) => boolean | null
   /** Milliseconds that a program may need to answer; tests shorten it. */
   readonly waitMillis?: number

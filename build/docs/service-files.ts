@@ -1,10 +1,6 @@
-/**
- * Generates the module with the service definitions of dist-config, which `svc-server setup` writes.
- * `--check` changes nothing and fails if it is stale.
- */
+/** The module with the service definitions of dist-config, which `svc-server setup` writes. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { updateFiles } from './generated-files.ts'
 
 const MODULE = 'src/server/setup/service-files.generated.ts'
 const FILES: Readonly<Record<string, string>> = {
@@ -18,8 +14,6 @@ export function renderServiceFiles(root: string): Record<string, string> {
     const text = readFileSync(join(root, path), 'utf8')
     return `/** The text of ${path}. */\nexport const ${name} =\n  ${JSON.stringify(text)}\n`
   })
-  const head = '/** Generated from dist-config by build/embed-service-files.ts. Do not edit. */\n'
+  const head = '/** Generated from dist-config by build/embed-template.ts. Do not edit. */\n'
   return { [MODULE]: [head, ...constants].join('\n') }
 }
-
-if (import.meta.main) updateFiles(renderServiceFiles(join(import.meta.dirname, '..')))
