@@ -1,7 +1,8 @@
 #!/bin/sh
 # Stands for the programs of a machine that is set up, by the name that it is called with. A call
 # that changes the machine is a line of @WORK@/changes; its effect is a file in @WORK@/flags or
-# below @WORK@/root. `fail-NAME` among the flags makes the program NAME fail.
+# below @WORK@/root. `fail-NAME` among the flags makes the program NAME fail, and `idle-NAME` lets
+# it succeed without an effect.
 root=@WORK@/root
 flags=@WORK@/flags
 name=${0##*/}
@@ -17,6 +18,8 @@ if has "fail-$name"; then
   echo "$name: the disk is on fire" >&2
   exit 3
 fi
+
+if has "idle-$name"; then exit 0; fi
 
 case "$name" in
   env)

@@ -112,7 +112,7 @@ function environment(files: SettingsFiles): PlannedFile {
   return file(ENVIRONMENT_FILE, false, () => ENVIRONMENT_HEAD + lines.join(''))
 }
 
-const ENVIRONMENT_HEAD = `# Settings of svc-server. \`svc-server setup\` wrote them once, and never changes them.
+const ENVIRONMENT_HEAD = `# Settings of svc-server, written once: a later setup keeps this file.
 # \`svc docs settings\` lists all of them. Restart the service after a change.
 `
 

@@ -2,7 +2,7 @@
  * The setup of a machine whose programs are fakes: real processes that record the commands which
  * change something. `e2e/shipped/setup.long.test.ts` runs it with the programs of Debian.
  */
-import { rmSync } from 'node:fs'
+import { chmodSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { FakeMachine, type MachineFacts } from '../../../testing/setup/fake-machine.ts'
@@ -153,14 +153,22 @@ test('systemd reads the service again after a version with another unit', async 
 
 test('a step whose commands succeed without a result fails', async () => {
   const machine = machineOf(TRIXIE)
+  machine.setFlag('idle-useradd')
+  const { err } = await machine.setUp('--yes').catch((error) => error.result)
+  expect(err).toContain('failed: its commands succeeded, and their result is missing.')
+  expect(machine.exists('/etc/svc')).toBe(false)
+})
+
+test('a server that does not answer fails the last step, which names its log', async () => {
+  const machine = machineOf(TRIXIE)
   machine.startsServer = false
-  const lines: string[] = []
-  const failure = await machine.setUp('--yes').catch((error) => {
-    lines.push(error.detail)
-    return error
+  const failure = await machine.setUp('--yes').catch((error) => error)
+  expect(failure).toMatchObject({
+    code: 'SERVER_SETUP_FAILED',
+    detail: 'Wait until the server is ready',
   })
-  expect(failure).toMatchObject({ code: 'SERVER_SETUP_FAILED' })
-  expect(lines).toEqual(['Wait until the server is ready'])
+  expect(failure.result.err).toContain('waited in vain until the server answers')
+  expect(failure.result.err).toContain('journalctl --unit svc-server')
 })
 
 test('nothing changes where the person on the terminal does not agree', async () => {
@@ -200,8 +208,11 @@ test('settings and secrets are readable by the service alone, and stay', async (
   expect(machine.mode('/etc/svc')).toBe('750')
   expect(machine.mode('/var/lib/svc')).toBe('700')
   machine.write('/etc/svc/environment', `${machine.read('/etc/svc/environment')}# mine\n`)
-  machine.removeFlag('user-svc')
+  for (const name of ['environment', 'platform-identity-pepper']) {
+    chmodSync(machine.path(`/etc/svc/${name}`), 0o600)
+  }
   await machine.setUp('--yes')
+  expect(machine.mode('/etc/svc/platform-identity-pepper')).toBe('640')
   expect(machine.read('/etc/svc/environment')).toContain('# mine')
   expect(machine.read('/etc/svc/platform-identity-pepper')).toBe(pepper)
 })
