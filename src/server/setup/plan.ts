@@ -5,7 +5,7 @@ import { FileFailure, readSecretFile } from '../../system/files.ts'
 import { Secret } from '../../value/secret.ts'
 import type { SetupArguments } from './arguments.ts'
 import { unsupported } from './faults.ts'
-import { DATABASE_URL_FILE, USER } from './locations.ts'
+import { DATABASE_URL_FILE, ENVIRONMENT_FILE, PRODUCT, USER } from './locations.ts'
 import type { Machine } from './machine.ts'
 import type { Platform } from './platforms.ts'
 import { findCluster, isOwnUrl, postgresSteps, socketUrl } from './postgres.ts'
@@ -38,11 +38,7 @@ export async function planInstallation(
   requireLastingExecutable(machine)
   const kept = keptSettings(machine)
   const { databaseUrl, steps, notes } = await database(machine, platform, args)
-  if (kept !== null && args.publicUrl !== (kept.SERVICE_PUBLIC_MANAGEMENT_URL ?? null)) {
-    if (args.publicUrl !== null) {
-      notes.push('/etc/svc/environment exists and stays as it is: --public-url has no effect.')
-    }
-  }
+  if (kept !== null) notes.push(...notesOf(kept, args))
   const files = { databaseUrl, arguments: args }
   return {
     notes,
@@ -55,6 +51,18 @@ export async function planInstallation(
       ...serviceSteps(machine, platform, options),
     ],
   }
+}
+
+/** Says which settings an existing file lacks, since the setup never changes it. */
+function notesOf(kept: Readonly<Record<string, string>>, { publicUrl }: SetupArguments): string[] {
+  const notes: string[] = []
+  if (kept.SERVICE_PRODUCT_ROOT === undefined) {
+    notes.push(`${ENVIRONMENT_FILE} has no SERVICE_PRODUCT_ROOT: add ${PRODUCT} to call Functions.`)
+  }
+  if (publicUrl !== null && publicUrl !== kept.SERVICE_PUBLIC_MANAGEMENT_URL) {
+    notes.push(`${ENVIRONMENT_FILE} exists and stays as it is: --public-url has no effect.`)
+  }
+  return notes
 }
 
 interface DatabasePlan {

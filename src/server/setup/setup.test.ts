@@ -217,6 +217,16 @@ test('settings and secrets are readable by the service alone, and stay', async (
   expect(machine.read('/etc/svc/platform-identity-pepper')).toBe(pepper)
 })
 
+test('existing settings stay, and the operator hears what they lack', async () => {
+  const machine = machineOf(TRIXIE)
+  const text = 'SERVICE_IDENTITY_DATABASE_URL_FILE=/etc/svc/identity-database-url\n'
+  machine.write('/etc/svc/environment', text)
+  const { out } = await machine.setUp('--yes', '--public-url', 'https://manage.example.com')
+  expect(out).toContain('has no SERVICE_PRODUCT_ROOT: add /var/lib/svc/product')
+  expect(out).toContain('--public-url has no effect')
+  expect(machine.read('/etc/svc/environment')).toBe(text)
+})
+
 test('no output has a secret', async () => {
   const machine = machineOf(TRIXIE)
   machine.write('/url', 'postgres://svc:hunter2@db.example.com/svc\n')
