@@ -2,7 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Installer, VERSION } from '../testing/setup/installer.ts'
+import { Installer } from '../testing/setup/installer.ts'
+import { VERSION } from './origin/installer-fixture.ts'
 
 let installer: Installer
 let work: string

@@ -32,6 +32,7 @@ const ORDER: readonly Chapter[] = [
   {
     title: 'Operate',
     documents: [
+      'setup',
       'operations',
       'operators',
       'console',
