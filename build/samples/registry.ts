@@ -145,6 +145,14 @@ export const EXEMPT: readonly ExemptSamples[] = [
     of: `${DOCS}/operations.md#packages 1`,
     reason: 'It changes the machine; e2e/shipped/installed-packages.long.test.ts installs them.',
   },
+  ...[
+    'setup-one-command-for-a-server 1',
+    'setup-one-command-for-a-server 2',
+    'without-a-service-manager 1',
+  ].map((place) => ({
+    of: `${DOCS}/setup.md#${place}`,
+    reason: 'They change the machine; e2e/shipped/setup.long.test.ts runs them in its own roots.',
+  })),
   ...['by-hand 1', 'by-hand 2', 'provenance 1'].map((place) => ({
     of: `${DOCS}/origin.md#${place}`,
     reason: 'Programs of others at a published release; tests of build/origin run them at another.',
