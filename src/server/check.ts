@@ -9,7 +9,7 @@ import { readFixedKeys } from '../product/functional-tokens/providers.ts'
 import { type DatabaseAddress, formatListener } from '../settings/addresses.ts'
 import { type ProductSettings, parseSettings, type ServerSettings } from '../settings/settings.ts'
 import { unreadNames } from '../settings/sources.ts'
-import type { TlsSettings } from '../settings/tls.ts'
+import type { CertificatePair, TlsSettings } from '../settings/tls.ts'
 import { checkProductRoot } from '../storage/root.ts'
 import type { RootDescriptor } from '../value/product-root.ts'
 import { checkBlobs } from './blobs.ts'
@@ -121,7 +121,15 @@ function listener(
   return `${formatListener(address)} (${boundary})`
 }
 
-function certificate({ pair: { names, endsAtMillis } }: TlsSettings): string {
+function certificate({ pair, acme }: TlsSettings): string {
+  const found = pair === null ? 'none yet' : validity(pair)
+  if (acme === null) return found
+  const { domains, directoryUrl, httpListen } = acme
+  const challenges = formatListener(httpListen)
+  return `${found}; ordered for ${domains.join(', ')} at ${directoryUrl} through ${challenges}`
+}
+
+function validity({ names, endsAtMillis }: CertificatePair): string {
   return `${names}, until ${new Date(endsAtMillis).toISOString()}`
 }
 
@@ -162,7 +170,8 @@ function notes(configuration: ServerSettings, environment: ProcessEnvironment): 
 /** Notes a certificate that no listener uses, since a proxy ends TLS before all of them. */
 function unused({ tls, management, product }: ServerSettings): string[] {
   if (tls === null || management.endsTls || product?.applicationEndsTls === true) return []
-  return ['No listener uses SERVICE_TLS_CERTIFICATE_FILE: all of them have TLS_TERMINATED set']
+  const name = tls.acme === null ? 'SERVICE_TLS_CERTIFICATE_FILE' : 'SERVICE_TLS_ACME_DOMAIN'
+  return [`No listener uses ${name}: all of them have TLS_TERMINATED set`]
 }
 
 /** Notes a missing setting: without a certificate of the server, an HTTPS address needs a proxy. */

@@ -150,8 +150,8 @@ describe('a valid environment', () => {
     const { tls, management, product } = parseSettings({ ...BASE, ...TLS, ...listen }, 'serve')
     expect(management).toMatchObject({ tlsTerminated: false, listen: { port: 443 } })
     expect(product).toMatchObject({ applicationTlsTerminated: false })
-    expect(tls?.pair.names).toBe('DNS:canary.test')
-    expect(tls?.pair.key.reveal()).toContain('PRIVATE KEY')
+    expect(tls?.pair?.names).toBe('DNS:canary.test')
+    expect(tls?.pair?.key.reveal()).toContain('PRIVATE KEY')
     expect(JSON.stringify(tls)).not.toContain('PRIVATE KEY')
   })
 

@@ -215,8 +215,8 @@ function management(environment: ProcessEnvironment, tls: TlsSettings | null): M
   const tlsTerminated = flag(environment, 'SERVICE_MANAGEMENT_TLS_TERMINATED', 'true')
   if (!listen.loopback && !tlsTerminated && tls === null) {
     const rule =
-      'a loopback address; another one needs SERVICE_MANAGEMENT_TLS_TERMINATED=true or ' +
-      'SERVICE_TLS_CERTIFICATE_FILE'
+      'a loopback address; another one needs SERVICE_MANAGEMENT_TLS_TERMINATED=true, ' +
+      'SERVICE_TLS_CERTIFICATE_FILE or SERVICE_TLS_ACME_DOMAIN'
     throw invalid(name, rule)
   }
   const endsTls = tls !== null && !tlsTerminated
@@ -281,7 +281,9 @@ function product(environment: ProcessEnvironment, tls: TlsSettings | null): Prod
   const applicationListen = listener(environment, listenName)
   const tlsTerminated = flag(environment, tlsName, 'true')
   if (applicationListen !== null && !tlsTerminated && tls === null) {
-    const rule = `only together with ${tlsName}=true or SERVICE_TLS_CERTIFICATE_FILE`
+    const rule =
+      `only together with ${tlsName}=true, SERVICE_TLS_CERTIFICATE_FILE or ` +
+      'SERVICE_TLS_ACME_DOMAIN'
     throw invalid(listenName, rule)
   }
   if (applicationListen === null && tlsTerminated) {
@@ -393,8 +395,13 @@ function confirmedPepperChanges(
   return kinds
 }
 
-function requireDistinctListeners({ management, product }: ServerSettings): void {
+function requireDistinctListeners({ management, product, tls }: ServerSettings): void {
   const other = product?.applicationListen
+  const challenges = tls?.acme?.httpListen
+  if (challenges && [management.listen, other].some((each) => each && overlaps(challenges, each))) {
+    const rule = 'another port than the other listeners, or another address of the machine'
+    throw invalid('SERVICE_TLS_ACME_HTTP_LISTEN', rule)
+  }
   if (!other || !overlaps(other, management.listen)) return
   const rule = 'another port than the Management listener, or another address of the machine'
   throw invalid('SERVICE_APPLICATION_LISTEN', rule)

@@ -1,10 +1,13 @@
 /**
  * The certificate of listeners that end TLS themselves, and its private key. Both files are read at
- * the start and whenever they change.
+ * the start and whenever they change. The operator names them, or the server orders them by ACME.
  */
+import { join } from 'node:path'
+import { isFault } from '../errors/fault.ts'
 import { linkedPath, readCertificates } from '../system/certificates.ts'
 import { absolutePath } from '../system/files.ts'
 import { Secret } from '../value/secret.ts'
+import { ACME_CERTIFICATE_FILE, type AcmeSettings, readAcme } from './acme.ts'
 import { invalid, type ProcessEnvironment, readFile, readPlain } from './sources.ts'
 
 /** A certificate with its chain, and the private key of the certificate. */
@@ -15,7 +18,10 @@ export interface CertificatePair {
   readonly key: Secret
   /** Names and addresses that the certificate is for, such as `DNS:api.example.com`. */
   readonly names: string
+  /** The DNS names among them. */
+  readonly hosts: readonly string[]
   /** Unix milliseconds. */
+  readonly startsAtMillis: number
   readonly endsAtMillis: number
 }
 
@@ -27,8 +33,10 @@ export interface CertificatePaths {
 
 export interface TlsSettings {
   readonly paths: CertificatePaths
-  /** The content of the files at the start. */
-  readonly pair: CertificatePair
+  /** The content of the files at the start; null if the server has yet to order them. */
+  readonly pair: CertificatePair | null
+  /** Null if the operator names the files. */
+  readonly acme: AcmeSettings | null
 }
 
 const CERTIFICATE = 'SERVICE_TLS_CERTIFICATE_FILE'
@@ -41,11 +49,34 @@ const KEY_RULE = 'a PEM file with one private key that no passphrase protects'
 export function readTls(environment: ProcessEnvironment): TlsSettings | null {
   const certificate = pathOf(environment, CERTIFICATE)
   const key = pathOf(environment, KEY)
+  const acme = readAcme(environment)
+  if (acme !== null) {
+    if (certificate !== null) throw invalid(CERTIFICATE, 'not together with SERVICE_TLS_ACME_DOMAIN')
+    if (key !== null) throw invalid(KEY, 'not together with SERVICE_TLS_ACME_DOMAIN')
+    const paths = orderedPaths(acme)
+    return { paths, pair: readOrderedPair(paths), acme }
+  }
   if (certificate === null && key === null) return null
   if (certificate === null) throw invalid(KEY, `only together with ${CERTIFICATE}`)
   if (key === null) throw invalid(CERTIFICATE, `only together with ${KEY}`)
   const paths = { certificate, key }
-  return { paths, pair: readCertificatePair(paths) }
+  return { paths, pair: readCertificatePair(paths), acme: null }
+}
+
+/** One file has the certificate and its key, so that a crash cannot part them. */
+export function orderedPaths({ directory }: AcmeSettings): CertificatePaths {
+  const path = join(directory, ACME_CERTIFICATE_FILE)
+  return { certificate: path, key: path }
+}
+
+/** Returns null for a missing file, and for one that the server has to replace. */
+export function readOrderedPair(paths: CertificatePaths): CertificatePair | null {
+  try {
+    return readCertificatePair(paths)
+  } catch (error) {
+    if (!isFault(error)) throw error
+    return null
+  }
 }
 
 function pathOf(
@@ -68,8 +99,8 @@ export function readCertificatePair(paths: CertificatePaths): CertificatePair {
   const fits = own.fits(key)
   if (fits === null) throw invalid(KEY, KEY_RULE)
   if (!fits) throw invalid(KEY, `the private key of the certificate in ${CERTIFICATE}`)
-  const { names, endsAtMillis } = own
-  return { certificate, key: new Secret(key), names, endsAtMillis }
+  const { names, hosts, chain, startsAtMillis, endsAtMillis } = own
+  return { certificate: chain, key: new Secret(key), names, hosts, startsAtMillis, endsAtMillis }
 }
 
 /** Programs that renew certificates name the current one by a symbolic link. */

@@ -5,6 +5,7 @@
  */
 
 import { BACKUP_VARIABLES } from './backup-variables.ts'
+import { TLS_VARIABLES } from './tls-variables.ts'
 
 export interface Variable {
   readonly name: string
@@ -57,22 +58,7 @@ export const VARIABLES = [
     description:
       'Exactly true: behind a proxy that ends TLS; trusts X-Forwarded-For, permits any address',
   },
-  {
-    name: 'SERVICE_TLS_CERTIFICATE_FILE',
-    required: 'paired',
-    secret: false,
-    file: false,
-    description:
-      'Absolute path of a PEM file with the certificate and those of its issuers; listeners that ' +
-      'stand behind no proxy then end TLS',
-  },
-  {
-    name: 'SERVICE_TLS_KEY_FILE',
-    required: 'paired',
-    secret: false,
-    file: false,
-    description: 'Absolute path of a PEM file with the private key of the certificate',
-  },
+  ...TLS_VARIABLES,
   {
     name: 'SERVICE_PUBLIC_MANAGEMENT_URL',
     required: 'no',

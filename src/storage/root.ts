@@ -7,6 +7,7 @@ import { isAbsolute, join } from 'node:path'
 import type { Fault } from '../errors/fault.ts'
 import type { System } from '../system/system.ts'
 import {
+  ACME_DIRECTORY,
   DESCRIPTOR_FILE,
   KEYRING_FILE,
   LOCAL_SERVER_FILE,
@@ -111,6 +112,7 @@ export const ROOT_FILES: ReadonlySet<string> = new Set([
   DOCUMENTS_POSTGRES_FILE,
   FILES_S3_FILE,
   PEPPERS_DIRECTORY,
+  ACME_DIRECTORY,
 ])
 
 export interface ProductRoot {

@@ -5,21 +5,32 @@ import { realpathSync, statSync } from 'node:fs'
 export interface CertificateFacts {
   /** Names and addresses that the certificate is for, such as `DNS:api.example.com`. */
   readonly names: string
+  /** The DNS names among them. */
+  readonly hosts: readonly string[]
+  /** The PEM blocks of the certificates alone. */
+  readonly chain: string
   /** Unix milliseconds. */
+  readonly startsAtMillis: number
   readonly endsAtMillis: number
   /** Returns whether the key is that of the certificate; null if it is not one private key. */
   fits(key: string): boolean | null
 }
 
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
+const DNS_NAME = /(?:^|, )DNS:([^,"]+)/g
 
 /** Returns the facts of the first certificate; null if it or one of its issuers is not PEM. */
 export function readCertificates(text: string): CertificateFacts | null {
   try {
-    const [own] = (text.match(BLOCK) ?? []).map((block) => new X509Certificate(block))
+    const blocks: readonly string[] = text.match(BLOCK) ?? []
+    const [own] = blocks.map((block) => new X509Certificate(block))
     if (own === undefined) return null
+    const names = own.subjectAltName ?? own.subject
     return {
-      names: own.subjectAltName ?? own.subject,
+      names,
+      hosts: [...names.matchAll(DNS_NAME)].map(([, host]) => host!),
+      chain: `${blocks.join('\n')}\n`,
+      startsAtMillis: Date.parse(own.validFrom),
       endsAtMillis: Date.parse(own.validTo),
       fits: (key) => isKeyOf(own, key),
     }

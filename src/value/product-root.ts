@@ -18,6 +18,8 @@ export const DESCRIPTOR_FILE = 'service.json'
 export const KEYRING_FILE = 'keyring.json'
 /** Names the `svc dev` that serves the root; wire/files/local-server.ts has its form. */
 export const LOCAL_SERVER_FILE = 'dev.json'
+/** The directory of what the server orders by ACME: the account, the certificate, its orders. */
+export const ACME_DIRECTORY = 'acme'
 /** Most bytes of each file. */
 export const ROOT_FILE_BYTES_MAX = 64 * 1024
 

@@ -3,7 +3,11 @@
  * compares names, not open files: programs that renew certificates replace files, symbolic links
  * or the directory that a link leads through.
  */
-import { type CertificatePair, readCertificatePair, type TlsSettings } from '../../settings/tls.ts'
+import {
+  type CertificatePair,
+  type CertificatePaths,
+  readCertificatePair,
+} from '../../settings/tls.ts'
 import { stateOfPath } from '../../system/certificates.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
@@ -13,7 +17,10 @@ export const CERTIFICATE_CHECK_MILLIS = 5_000
 /** Programs renew certificates earlier, so one that ends sooner has been forgotten. */
 const WARNING_MILLIS = 14 * 86_400_000
 
-export interface CertificateWatchOptions extends TlsSettings {
+export interface CertificateWatchOptions {
+  readonly paths: CertificatePaths
+  /** The content of the files that is in use. */
+  readonly pair: CertificatePair
   readonly system: Pick<System, 'nowMillis'>
   /** Null where another process logs what comes of the same files. */
   readonly log: Logger | null
@@ -64,7 +71,17 @@ export class CertificateWatch {
     const state = this.#state()
     const isSettled = state === this.#seen
     this.#seen = state
-    if (!isSettled || state === this.#read) return
+    if (isSettled && state !== this.#read) this.#readFiles(state)
+  }
+
+  /** Reads files that changed, once this process has written all of them. */
+  refresh(): void {
+    const state = this.#state()
+    this.#seen = state
+    if (state !== this.#read) this.#readFiles(state)
+  }
+
+  #readFiles(state: string): void {
     this.#read = state
     const { log, onCertificate, paths } = this.#options
     try {

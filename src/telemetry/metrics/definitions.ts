@@ -91,6 +91,9 @@ export const COUNTERS = {
   backupRehearsalFailures: 'Rehearsals of a restore that failed',
   backupBytes: 'Bytes that backups wrote, encrypted',
 
+  certificatesOrdered: 'Certificates that an authority issued to the server by ACME',
+  certificateOrderFailures: 'Orders of a certificate by ACME that failed',
+
   logRecordsDropped: 'Log records that could not be written',
   logRecordsStored: 'Records that the log of the Environment received',
   spansExported: 'Spans of traces that the receiver of traces accepted',
