@@ -136,6 +136,7 @@ export const OWNERS: readonly Owner[] = [
   { libraries: ['bun:ffi'], folders: ['runner', 'system', 'testing/hostile'] },
   { libraries: ['jose'], folders: ['identity', 'product', 'testing'] },
   { libraries: ['age-encryption'], folders: ['backups', 'testing', 'e2e'] },
+  { libraries: ['acme-client'], folders: ['src/server/tls/acme'] },
   { libraries: ['hono'], folders: ['http', 'server', 'bench'] },
   { libraries: ['cac', 'picocolors'], folders: ['client'] },
   { libraries: ['ws'], folders: ['client', 'app-client'] },

@@ -8,7 +8,7 @@ const SERVER = 'src/server/composition.ts'
 /** Modules that may not load the slow libraries, not even on demand. */
 const OFFLINE = ['src/client/commands/docs.ts']
 const SLOW = /^(arktype|@modelcontextprotocol\/sdk)(\/|$)/
-const OPTIONAL = /^@opentelemetry\//
+const OPTIONAL = /^(@opentelemetry\/|acme-client(\/|$))/
 
 export function lazyFindings(files: readonly SourceFile[]): Finding[] {
   const byPath = new Map(files.map((file) => [file.path, file]))

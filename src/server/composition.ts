@@ -1,4 +1,6 @@
 /** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
+
+import type { ComponentHealth } from '../engine/usage/health.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { APPLICATION_CODES } from '../http/errors.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
@@ -43,8 +45,8 @@ export interface CompositionOptions {
   readonly counts: Readonly<Record<Surface, RequestCounts>>
   /** The sequence of `--accept-loss`; null accepts no loss of documents. */
   readonly acceptedLoss: number | null
-  /** The address of the application listener; null without one. */
-  readonly applicationAddress: Listener | null
+  /** Returns the health of the certificate that the server orders; nothing without one. */
+  readonly certificateHealth: () => readonly ComponentHealth[]
   /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
@@ -62,6 +64,8 @@ export interface Composition {
   readonly application: ApplicationOrigin | null
   /** True if application processes accept the connections of the application origin. */
   readonly hasProcesses: boolean
+  /** Starts the application processes, if there are any, at the address of the main process. */
+  startProcesses(address: Listener): Promise<void>
   /**
    * Lets Realtime clients reconnect elsewhere, and application processes end. Resolves once all
    * connections are closed.
@@ -124,13 +128,14 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
   const application = environment === null ? null : applicationOf(running, environment, processes)
   const realtime = processes ?? application
   const management = managementApp(running, realtime)
-  if (environment !== null && application !== null && processes !== null) {
-    await startProcesses(processes, application, environment, options)
-  }
   return {
     management,
     application,
     hasProcesses: processes !== null,
+    startProcesses: async (address) => {
+      if (environment === null || application === null || processes === null) return
+      await startProcesses(processes, { application, environment, address }, options)
+    },
     drainApplication: async () => {
       await Promise.all([application?.drain(), processes?.drain()])
     },
@@ -141,21 +146,27 @@ export async function openServer(options: CompositionOptions): Promise<Compositi
 
 /** Null where the main process answers the application origin alone. */
 function processesOf(
-  { configuration, system, log, metrics, applicationAddress }: CompositionOptions,
+  { configuration, system, log, metrics }: CompositionOptions,
   traces: Traces | null,
 ): ApplicationProcesses | null {
-  const count = configuration.product?.applicationProcesses ?? 1
-  if (count === 1 || applicationAddress === null) return null
+  const { applicationProcesses: count = 1, applicationListen } = configuration.product ?? {}
+  if (count === 1 || applicationListen === null) return null
   return new ApplicationProcesses({ count, system, log, metrics, traces })
+}
+
+interface Started {
+  readonly application: ApplicationOrigin
+  readonly environment: OpenEnvironment
+  readonly address: Listener
 }
 
 /** Starts the application processes, and answers what they pass on. */
 async function startProcesses(
   processes: ApplicationProcesses,
-  application: ApplicationOrigin,
-  { product, engine, store, memory: plan, addRecords }: OpenEnvironment,
-  { configuration, system, log, closing, applicationAddress }: CompositionOptions,
+  { application, environment, address }: Started,
+  { configuration, system, log, closing }: CompositionOptions,
 ): Promise<void> {
+  const { product, engine, store, memory: plan, addRecords } = environment
   const origin = openListener({
     surface: 'application',
     listen: { socketPath: processes.originPath },
@@ -185,7 +196,7 @@ async function startProcesses(
     addRecords,
     start: {
       rootPath: root,
-      listen: applicationAddress!,
+      listen: address,
       tlsTerminated: configuration.product!.applicationTlsTerminated,
       certificatePaths: configuration.product!.applicationEndsTls ? configuration.tls!.paths : null,
       databaseUrl: database?.url.reveal() ?? null,
@@ -241,7 +252,11 @@ function managementApp(
   const ofEnvironment =
     environment === null || application === null
       ? ({ metrics } as EnvironmentApp)
-      : environmentApp(environment, application, metrics, doctorOf(running, environment))
+      : environmentApp(environment, application, {
+          metrics,
+          doctor: doctorOf(running, environment),
+          certificateHealth: running.certificateHealth,
+        })
   const managementOrigin = configuration.management.publicUrl
   const rejections = new RejectionLog(log)
   running.closing.add(() => rejections.stop())

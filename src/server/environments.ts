@@ -13,6 +13,7 @@ import {
   type RunnerPool,
   type RunnerPoolOptions,
 } from '../engine/runners/runner-pool.ts'
+import type { ComponentHealth } from '../engine/usage/health.ts'
 import { KeyUsage } from '../http/application/key-usage.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import type { EnvironmentApp } from '../http/management/routes.ts'
@@ -301,12 +302,18 @@ function startPool(
 /** Bound of the objects that operators send at the same time: 1 GiB on the disk, of 64 MiB each. */
 const OBJECT_UPLOADS_MAX = 16
 
+/** The parts of the server that the management routes of an Environment use as well. */
+export interface ServerParts {
+  readonly metrics: Metrics
+  readonly doctor: EnvironmentApp['doctor']
+  readonly certificateHealth: () => readonly ComponentHealth[]
+}
+
 /** Returns the parts of an open Environment that its management routes use. */
 export function environmentApp(
   { product, engine, releases, logs, files, objects, backups }: OpenEnvironment,
   application: Pick<ApplicationOrigin, 'health'>,
-  metrics: Metrics,
-  doctor: EnvironmentApp['doctor'],
+  { metrics, doctor, certificateHealth }: ServerParts,
 ): EnvironmentApp {
   return {
     product,
@@ -325,6 +332,7 @@ export function environmentApp(
       application.health(),
       await logs.health(),
       ...(backups?.health() ?? []),
+      ...certificateHealth(),
     ],
   }
 }

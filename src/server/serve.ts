@@ -16,10 +16,11 @@ import { watchProcess } from '../telemetry/metrics/process.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 import { Admission } from './admission.ts'
 import { acceptedLoss } from './command-line/arguments.ts'
+import type { Composition } from './composition.ts'
 import type { ProcessEnvironment, ServerIo } from './io.ts'
 import { type ListenOptions, type OpenListener, openListener, type Surface } from './listeners.ts'
 import { ShutdownStack } from './shutdown-stack.ts'
-import { CertificateWatch } from './tls/certificate-watch.ts'
+import { ServerCertificate } from './tls/server-certificate.ts'
 
 /** Time limit for requests and scheduled work in progress after the first signal to stop. */
 const DRAIN_MILLIS = 15_000
@@ -32,6 +33,8 @@ interface ServerContext {
   readonly log: Logger
   readonly metrics: Metrics
   readonly counts: Readonly<Record<Surface, RequestCounts>>
+  /** Null if no listener ends TLS. */
+  readonly certificate: ServerCertificate | null
 }
 
 interface AdmittingListener extends OpenListener {
@@ -60,21 +63,22 @@ export async function run(
     management: requestCounts(metrics, 'management'),
     application: requestCounts(metrics, 'application'),
   }
-  const context = { configuration, system, log, metrics, counts }
+  const certificate = ServerCertificate.of(configuration, { system, log, metrics })
+  const context = { configuration, system, log, metrics, counts, certificate }
   const listeners: AdmittingListener[] = []
   try {
     const stop = stopSignal()
     // Added first, so closed last: until then new requests are rejected with a retry time.
     closing.add(() => close(listeners))
     listen(context, listeners)
-    watchCertificate(context, listeners, closing)
+    watchCertificate(context, listeners)
+    await certificate?.openOrders(closing)
     const { openServer } = await import('./composition.ts')
-    const application = listeners.find(({ surface }) => surface === 'application')
     const apps = await openServer({
       ...context,
       processEnvironment: environment,
       acceptedLoss: acceptedLoss(args),
-      applicationAddress: application === undefined ? null : parseListener(application.address),
+      certificateHealth: () => certificate?.health() ?? [],
       closing,
     })
     closing.add(() => drain(listeners, DRAIN_MILLIS, () => apps.drainWork()))
@@ -82,10 +86,13 @@ export async function run(
     // in which calls are still served.
     closing.add(() => apps.drainApplication())
     closing.add(() => apps.endStreams())
-    for (const { surface, admission } of listeners) admission.open(apps[surface]!)
-    // From now on new connections arrive at the application processes.
-    if (apps.hasProcesses) application?.stopListening()
-    log.info('server.ready', { message: `svc-server ${BUILD_VERSION} is ready.` })
+    // The root is locked, so no other server orders for it.
+    certificate?.startOrders(closing)
+    await Promise.race([awaitCertificate(context, listeners, apps), stop])
+    if (certificate?.pair !== null) {
+      await admitAll(listeners, apps)
+      log.info('server.ready', { message: `svc-server ${BUILD_VERSION} is ready.` })
+    }
     const signal = await stop
     log.info('server.stopping', { message: `Stopping after ${signal}.` })
   } finally {
@@ -106,10 +113,13 @@ function warnOfSettings({ deprecatedNames, exposedNames }: ServerSettings, log: 
   }
 }
 
-/** Adds each open listener to `listeners`, so that the caller closes it if a later one fails. */
+/**
+ * Adds each listener that it opens to `listeners`, so that the caller closes it if a later one
+ * fails. A listener that ends TLS is opened once there is a certificate.
+ */
 function listen(context: ServerContext, listeners: AdmittingListener[]): void {
   const { management, product } = context.configuration
-  listeners.push(openOwn(context, 'management', management, false))
+  openOwn(context, listeners, 'management', management, false)
   const { applicationListen } = product ?? {}
   if (applicationListen) {
     const address = {
@@ -117,33 +127,43 @@ function listen(context: ServerContext, listeners: AdmittingListener[]): void {
       tlsTerminated: product!.applicationTlsTerminated,
       endsTls: product!.applicationEndsTls,
     }
-    listeners.push(openOwn(context, 'application', address, product!.applicationProcesses > 1))
-  }
-  for (const { surface, address, endsTls, inFlight } of listeners) {
-    context.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: inFlight() }))
-    const message = `${surface} on ${address}${endsTls ? ' with TLS' : ''}`
-    context.log.info('server.listening', { message, surface, address, tls: endsTls })
+    openOwn(context, listeners, 'application', address, product!.applicationProcesses > 1)
   }
 }
 
 /** Gives the listeners that end TLS each new certificate. */
 function watchCertificate(
-  { configuration, system, log, metrics }: ServerContext,
+  { certificate }: ServerContext,
   listeners: readonly AdmittingListener[],
-  closing: ShutdownStack,
 ): void {
-  if (configuration.tls === null) return
-  const watch = new CertificateWatch({
-    ...configuration.tls,
-    system,
-    log,
-    onCertificate: (pair) => {
-      for (const each of listeners) each.useCertificate(pair)
-    },
+  certificate?.watch((pair) => {
+    for (const each of listeners) each.useCertificate(pair)
   })
-  metrics.addSource(() => ({ certificateRemainingMicros: watch.remainingMicros }))
-  watch.start()
-  closing.add(() => watch.stop())
+}
+
+/** Serves what does not end TLS until the first certificate is there, then listens on the rest. */
+async function awaitCertificate(
+  context: ServerContext,
+  listeners: AdmittingListener[],
+  apps: Composition,
+): Promise<void> {
+  const { certificate, log } = context
+  if (certificate === null || certificate.pair !== null) return
+  for (const { surface, admission } of listeners) admission.open(apps[surface]!)
+  const message = 'Addresses that end TLS are opened once the authority has issued a certificate.'
+  log.warn('server.certificate_awaited', { message })
+  await certificate.issued()
+  listen(context, listeners)
+  watchCertificate(context, listeners)
+}
+
+/** Starts the application processes, and admits the requests of all listeners. */
+async function admitAll(listeners: readonly AdmittingListener[], apps: Composition): Promise<void> {
+  const application = listeners.find(({ surface }) => surface === 'application')
+  if (application !== undefined) await apps.startProcesses(parseListener(application.address)!)
+  for (const { surface, admission } of listeners) admission.open(apps[surface]!)
+  // From now on new connections arrive at the application processes.
+  if (apps.hasProcesses) application?.stopListening()
 }
 
 const ORIGINS = {
@@ -160,15 +180,23 @@ const ORIGINS = {
 /** Opens an address that no other server has, with the certificate where no proxy ends TLS. */
 function openOwn(
   context: ServerContext,
+  listeners: AdmittingListener[],
   surface: Surface,
   { endsTls, ...address }: Omit<ServerSettings['management'], 'publicUrl'>,
   hasProcesses: boolean,
-): AdmittingListener {
-  const certificate = endsTls ? context.configuration.tls!.pair : undefined
+): void {
+  if (listeners.some((each) => each.surface === surface)) return
+  const certificate = endsTls ? context.certificate!.pair : undefined
   const sharesPort = hasProcesses || endsTls
   // A shared port would not tell that another server listens on it.
   if (sharesPort) openAdmitting(context, surface, address).cut()
-  return openAdmitting(context, surface, { ...address, sharesPort, certificate })
+  if (certificate === null) return
+  const listener = openAdmitting(context, surface, { ...address, sharesPort, certificate })
+  listeners.push(listener)
+  context.metrics.addSource(() => ({ [`${surface}RequestsInFlight`]: listener.inFlight() }))
+  const message = `${surface} on ${listener.address}${endsTls ? ' with TLS' : ''}`
+  const { address: bound } = listener
+  context.log.info('server.listening', { message, surface, address: bound, tls: endsTls })
 }
 
 function openAdmitting(

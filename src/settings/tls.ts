@@ -51,7 +51,8 @@ export function readTls(environment: ProcessEnvironment): TlsSettings | null {
   const key = pathOf(environment, KEY)
   const acme = readAcme(environment)
   if (acme !== null) {
-    if (certificate !== null) throw invalid(CERTIFICATE, 'not together with SERVICE_TLS_ACME_DOMAIN')
+    if (certificate !== null)
+      throw invalid(CERTIFICATE, 'not together with SERVICE_TLS_ACME_DOMAIN')
     if (key !== null) throw invalid(KEY, 'not together with SERVICE_TLS_ACME_DOMAIN')
     const paths = orderedPaths(acme)
     return { paths, pair: readOrderedPair(paths), acme }

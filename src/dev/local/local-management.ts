@@ -52,7 +52,11 @@ export function openLocalManagement(
     routes,
     counts: requestCounts(metrics, 'management'),
     app: {
-      ...environmentApp(environment, application, metrics, noDoctor),
+      ...environmentApp(environment, application, {
+        metrics,
+        doctor: noDoctor,
+        certificateHealth: () => [],
+      }),
       environment: { projectId, environmentId },
       sessions,
       localSessions: sessions,

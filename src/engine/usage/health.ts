@@ -14,6 +14,7 @@ export interface ComponentHealth {
     | 'realtime'
     | 'logs'
     | 'backups'
+    | 'certificate'
   readonly status: HealthStatus
 }
 

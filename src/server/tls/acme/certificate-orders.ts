@@ -3,13 +3,13 @@
  * the certificate in use as it is. The record of orders is durable before an order begins, so that
  * not even a server that is killed in each of them exceeds the budget of orders.
  */
+import type { ComponentHealth } from '../../../engine/usage/health.ts'
 import type { AcmeSettings } from '../../../settings/acme.ts'
 import type { CertificatePair } from '../../../settings/tls.ts'
 import { readCertificates } from '../../../system/certificates.ts'
 import type { System } from '../../../system/system.ts'
 import type { Logger } from '../../../telemetry/log.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
-import type { Health } from '../../../wire/health.ts'
 import type { CertificateOrdersFile } from '../../../wire/files/certificate-orders.ts'
 import type { IssuedCertificate, OrderCertificate } from './acme-authority.ts'
 import { AcmeFailure, reasonOfFailure } from './acme-failure.ts'
@@ -106,7 +106,7 @@ export class CertificateOrders {
     this.#options.onStop?.()
   }
 
-  health(): Health['components'][number] {
+  health(): ComponentHealth {
     const name = 'certificate'
     const certificate = this.#certificate
     const now = this.#options.system.nowMillis()

@@ -116,7 +116,10 @@ export class ChallengeListener implements Challenges {
     const ofPeer = this.#peers.get(peer) ?? 0
     this.#peers.set(peer, ofPeer + 1)
     this.#open.add(socket)
-    if (ofPeer >= CHALLENGE_CONNECTIONS_PER_PEER_MAX) return this.#cut(socket)
+    if (ofPeer >= CHALLENGE_CONNECTIONS_PER_PEER_MAX) {
+      this.#cut(socket)
+      return
+    }
     if (this.#open.size > CHALLENGE_CONNECTIONS_MAX) {
       const [oldest] = this.#open
       this.#cut(oldest!)
@@ -149,7 +152,10 @@ export class ChallengeListener implements Challenges {
       domains: this.#options.domains,
     })
     // An authority must get its answer however many others ask.
-    if (kind !== 'challenge' && !this.#hasRoom()) return this.#cut(socket)
+    if (kind !== 'challenge' && !this.#hasRoom()) {
+      this.#cut(socket)
+      return
+    }
     if (kind === 'rejected') this.#count()
     data.received = ''
     data.unsent = Buffer.from(response, 'latin1')

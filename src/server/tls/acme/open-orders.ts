@@ -20,7 +20,12 @@ export function openOrders(options: OpenOrdersOptions): CertificateOrders {
   const { domains, httpListen: listen } = settings
   const challenges = new ChallengeListener({ listen, domains, system, log })
   const message = `ACME challenges on ${challenges.address}`
-  log.info('server.listening', { message, surface: 'acme', address: challenges.address, tls: false })
+  log.info('server.listening', {
+    message,
+    surface: 'acme',
+    address: challenges.address,
+    tls: false,
+  })
   return new CertificateOrders({ ...options, challenges, order, onStop: () => challenges.stop() })
 }
 
