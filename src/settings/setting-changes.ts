@@ -133,6 +133,36 @@ export const SETTING_CHANGES: readonly SettingChange[] = [
   },
   {
     version: '0.5.0',
+    name: 'SERVICE_TLS_ACME_CA_FILE',
+    change: 'new',
+    note: 'authorities that an ACME directory is trusted by; the public ones without it',
+  },
+  {
+    version: '0.5.0',
+    name: 'SERVICE_TLS_ACME_DIRECTORY_URL',
+    change: 'new',
+    note: 'directory of the ACME authority; acme-v02.api.letsencrypt.org without it',
+  },
+  {
+    version: '0.5.0',
+    name: 'SERVICE_TLS_ACME_DOMAIN',
+    change: 'new',
+    note: 'names that the server orders a certificate for by ACME; none without it',
+  },
+  {
+    version: '0.5.0',
+    name: 'SERVICE_TLS_ACME_EMAIL',
+    change: 'new',
+    note: 'address for the ACME authority; none without it',
+  },
+  {
+    version: '0.5.0',
+    name: 'SERVICE_TLS_ACME_HTTP_LISTEN',
+    change: 'new',
+    note: 'address that answers ACME challenges; 0.0.0.0:80 without it, where ACME is on',
+  },
+  {
+    version: '0.5.0',
     name: 'SERVICE_TLS_CERTIFICATE_FILE',
     change: 'new',
     note: 'certificate with which listeners behind no proxy end TLS; they have none without it',
