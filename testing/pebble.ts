@@ -34,7 +34,7 @@ export interface PebbleOptions {
 }
 
 export async function createPebble({
-  seconds = 3_600,
+  seconds = 30 * 86_400,
   rejectedNonces = 15,
 }: PebbleOptions = {}): Promise<Pebble> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-pebble-'))
@@ -61,7 +61,7 @@ export async function createPebble({
   const resolver = spawn(
     DNS,
     ['-dns01', dnsAddress, '-management', `127.0.0.1:${dnsManagement}`].concat(
-      ['-http01', '', '-https01', '', '-tlsalpn01', '', '-doh', '', '-defaultIPv6', ''],
+      ['-http01', '', '-https01', '', '-tlsalpn01', '', '-defaultIPv6', ''],
     ),
     { stdio: 'ignore' },
   )

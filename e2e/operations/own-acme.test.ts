@@ -1,0 +1,143 @@
+/**
+ * A compiled server that orders its certificate from Pebble, with one and with two application
+ * processes: its addresses open with the first certificate, which is renewed while they are used.
+ */
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+import { connect, type TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createPebble, NO_PEBBLE, type Pebble } from '../../testing/pebble.ts'
+import type { ServerProcess } from '../../testing/servers/server-process.ts'
+import { argv } from '../argv.ts'
+import {
+  createInstallation,
+  type Environment,
+  type Installation,
+  productEnvironment,
+} from '../harness.ts'
+
+const DEADLINE_MS = 180_000
+/** Time for which a certificate is valid: renewed after two thirds, less than the jitter. */
+const LIFETIME_SECONDS = 30
+const DOMAIN = 'api.test.example'
+
+describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
+  'a server with ACME, and %s application processes',
+  (processes) => {
+    let pebble: Pebble
+    let installation: Installation
+    let settings: Environment
+    let server: ServerProcess
+    let applicationPort: number
+
+    beforeAll(async () => {
+      pebble = await createPebble({ seconds: LIFETIME_SECONDS })
+      installation = await createInstallation()
+      const { SERVICE_APPLICATION_TLS_TERMINATED: _, ...product } = productEnvironment(installation)
+      settings = {
+        ...product,
+        SERVICE_APPLICATION_PROCESSES: processes,
+        SERVICE_TLS_ACME_DOMAIN: DOMAIN,
+        SERVICE_TLS_ACME_DIRECTORY_URL: pebble.directoryUrl,
+        SERVICE_TLS_ACME_CA_FILE: pebble.caFile,
+        SERVICE_TLS_ACME_HTTP_LISTEN: `127.0.0.1:${pebble.httpPort}`,
+        // The management address stays plain, so it serves while a certificate is awaited.
+        SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
+      }
+      const root = argv`--root ${installation.productRoot}`
+      await installation.svc(argv`init ${root} --workspace ${installation.workspace} --name Acme`)
+      applicationPort = Number(installation.applicationListen.split(':')[1])
+    })
+    afterAll(async () => {
+      await installation?.dispose()
+      await pebble?.dispose()
+    })
+
+    const lines = () => server.lines.join('\n')
+    const heard = (event: string) =>
+      expect.poll(lines, { timeout: DEADLINE_MS }).toContain(event)
+
+    async function handshake(): Promise<TLSSocket> {
+      const ca = await pebble.root()
+      const socket = connect({ host: '127.0.0.1', port: applicationPort, servername: DOMAIN, ca })
+      await once(socket, 'secureConnect')
+      return socket
+    }
+
+    async function serialOf(): Promise<string> {
+      const socket = await handshake()
+      const { serialNumber } = socket.getPeerCertificate()
+      socket.destroy()
+      return serialNumber
+    }
+
+    async function status(socket: TLSSocket): Promise<string> {
+      socket.write(`GET /healthz HTTP/1.1\r\nHost: ${DOMAIN}\r\n\r\n`)
+      const [bytes] = await once(socket, 'data')
+      return String(bytes).split('\r\n')[0]!
+    }
+
+    test('its addresses stay closed while the authority is down', async () => {
+      server = await installation.start(settings, 'server.certificate_order_failed')
+      expect(lines()).toContain('server.certificate_awaited')
+      expect(lines()).not.toContain('"server.ready"')
+      await expect(handshake()).rejects.toThrow()
+      expect(await server.stop()).toBe(0)
+    })
+
+    test('it is ready with a certificate that the root of the authority verifies', async () => {
+      await pebble.start()
+      server = await installation.start(settings)
+      await heard('"server.ready"')
+      const socket = await handshake()
+      expect(await status(socket)).toContain('200')
+      expect(socket.getPeerCertificate().subjectaltname).toBe(`DNS:${DOMAIN}`)
+      socket.destroy()
+    })
+
+    test('the address of challenges redirects to HTTPS', async () => {
+      const sent = request({
+        host: '127.0.0.1',
+        port: pebble.httpPort,
+        path: '/a?b=c',
+        headers: { host: DOMAIN },
+      })
+      sent.end()
+      const [response] = await once(sent, 'response')
+      expect(response.statusCode).toBe(308)
+      expect(response.headers.location).toBe(`https://${DOMAIN}/a?b=c`)
+      response.resume()
+    })
+
+    test('a renewal leaves the connections that are open', async () => {
+      const socket = await handshake()
+      expect(await status(socket)).toContain('200')
+      const before = socket.getPeerCertificate().serialNumber
+      await expect.poll(serialOf, { timeout: DEADLINE_MS, interval: 500 }).not.toBe(before)
+      expect(await status(socket)).toContain('200')
+      socket.destroy()
+    })
+
+    test('a server that was killed serves again with its certificate, or the next one', async () => {
+      await server.kill()
+      server = await installation.start(settings)
+      await heard('"server.ready"')
+      const socket = await handshake()
+      expect(await status(socket)).toContain('200')
+      socket.destroy()
+      const file = readFileSync(join(installation.productRoot, 'acme/certificate.pem'), 'utf8')
+      expect(lines()).not.toContain(/PRIVATE KEY-----\n(.{20})/.exec(file)![1]!)
+      expect(await server.stop()).toBe(0)
+    })
+
+    test('a damaged certificate file is replaced by an order', async () => {
+      writeFileSync(join(installation.productRoot, 'acme/certificate.pem'), 'damaged')
+      server = await installation.start(settings)
+      await heard('"server.ready"')
+      expect(await status(await handshake())).toContain('200')
+      expect(await server.stop()).toBe(0)
+    })
+  },
+)
