@@ -60,9 +60,16 @@ export async function createPebble({
   const dnsAddress = `127.0.0.1:${dns}`
   const resolver = spawn(
     DNS,
-    ['-dns01', dnsAddress, '-management', `127.0.0.1:${dnsManagement}`].concat(
-      ['-http01', '', '-https01', '', '-tlsalpn01', '', '-defaultIPv6', ''],
-    ),
+    ['-dns01', dnsAddress, '-management', `127.0.0.1:${dnsManagement}`].concat([
+      '-http01',
+      '',
+      '-https01',
+      '',
+      '-tlsalpn01',
+      '',
+      '-defaultIPv6',
+      '',
+    ]),
     { stdio: 'ignore' },
   )
   let server: ChildProcess | null = null
