@@ -51,5 +51,6 @@ function readLicence(folder: string): string {
 /** Returns the section of the README about the licence; an empty text if there is none. */
 function readmeLicence(folder: string): string {
   const readme = readFileSync(join(folder, 'README.md'), 'utf8')
-  return /^#+ *licen[cs]e *\n(.*?)(?=^#|$(?![\s\S]))/ims.exec(readme)?.[1]?.trim() ?? ''
+  const section = /^(?:#+ *licen[cs]e *\n|licen[cs]e *\n-+ *\n)(.*?)(?=^#|$(?![\s\S]))/ims
+  return section.exec(readme)?.[1]?.trim() ?? ''
 }
