@@ -28,7 +28,8 @@ const EMAIL = 'SERVICE_TLS_ACME_EMAIL'
 const DIRECTORY = 'SERVICE_TLS_ACME_DIRECTORY_URL'
 const AUTHORITY = 'SERVICE_TLS_ACME_CA_FILE'
 const LISTEN = 'SERVICE_TLS_ACME_HTTP_LISTEN'
-const OTHERS: readonly PlainName[] = [EMAIL, DIRECTORY, AUTHORITY, LISTEN]
+/** The settings without a default, which have no effect alone. */
+const OTHERS: readonly PlainName[] = [EMAIL, AUTHORITY]
 
 /** @limit TLS: names of the certificate that the server orders */
 export const DOMAINS_MAX = 16

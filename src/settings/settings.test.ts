@@ -399,7 +399,7 @@ describe('the table of settings', () => {
   it('the table of settings names every source once', () => {
     const names = VARIABLES.flatMap((row) => sourceNames(row))
     expect(new Set(names).size).toBe(names.length)
-    expect(names).toHaveLength(64 + 9 + 2 * 2)
+    expect(names).toHaveLength(69 + 9 + 2 * 2)
   })
 
   it('unknown SERVICE_ and OTEL_ names are reported', () => {

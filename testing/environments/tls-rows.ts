@@ -28,6 +28,8 @@ const given = (certificatePath: string | undefined, keyPath: string | undefined)
   [KEY]: keyPath,
 })
 
+const ACME = { ...ROOT, SERVICE_TLS_ACME_DOMAIN: 'api.canary.test' }
+
 export const TLS_ROWS = [
   ['a certificate needs its key', INVALID, CERTIFICATE, given(OWN, undefined)],
   ['a key needs its certificate', INVALID, KEY, given(undefined, OWN_KEY)],
@@ -51,4 +53,40 @@ export const TLS_ROWS = [
   ['a key is no certificate', INVALID, KEY, given(OWN, OWN)],
   ['a key has no passphrase', INVALID, KEY, given(OWN, file('canary-3', protectedKey))],
   ['a key fits its certificate', INVALID, KEY, given(OWN, file('canary-4', other.key))],
+  [
+    'ACME and files exclude each other',
+    INVALID,
+    'SERVICE_TLS_CERTIFICATE_FILE',
+    { ...ACME, ...given(OWN, OWN_KEY) },
+  ],
+  [
+    'a name of ACME is a host',
+    INVALID,
+    'SERVICE_TLS_ACME_DOMAIN',
+    { ...ACME, SERVICE_TLS_ACME_DOMAIN: '*.canary.test' },
+  ],
+  [
+    'an address of ACME is one',
+    INVALID,
+    'SERVICE_TLS_ACME_EMAIL',
+    { ...ACME, SERVICE_TLS_ACME_EMAIL: 'canary' },
+  ],
+  [
+    'a directory of ACME has TLS',
+    INVALID,
+    'SERVICE_TLS_ACME_DIRECTORY_URL',
+    { ...ACME, SERVICE_TLS_ACME_DIRECTORY_URL: 'http://canary.test' },
+  ],
+  [
+    'an authority of ACME is there',
+    INVALID,
+    'SERVICE_TLS_ACME_CA_FILE',
+    { ...ACME, SERVICE_TLS_ACME_CA_FILE: '/canary/ca.pem' },
+  ],
+  [
+    'challenges have an address',
+    INVALID,
+    'SERVICE_TLS_ACME_HTTP_LISTEN',
+    { ...ACME, SERVICE_TLS_ACME_HTTP_LISTEN: 'canary:80' },
+  ],
 ] as const
