@@ -33,6 +33,7 @@ const FILES: Readonly<Record<string, string>> = {
   '/etc/svc/workload-oidc.json': JSON.stringify(WORKLOADS),
   '/etc/svc/tls/fullchain.pem': TLS.certificate,
   '/etc/svc/tls/privkey.pem': TLS.key,
+  '/etc/svc/tls/acme-ca.pem': TLS.certificate,
   '/var/lib/svc/product/auth.json': JSON.stringify({ version: 1, providers: [PROVIDER] }),
 }
 
@@ -72,12 +73,23 @@ test('the parser of settings accepts every example of the environment template',
   const named = Object.keys(environment).map(withoutFile)
   const settings = VARIABLES.filter(({ required }) => !/only$/.test(required))
   expect(named).toEqual(settings.map(({ name }) => withoutFile(name)))
-  // Backups have one target: a directory or a bucket.
-  const { SERVICE_BACKUP_DIRECTORY, ...inBucket } = environment
-  const inDirectory = Object.entries(environment).filter(([name]) => !/BACKUP_S3/.test(name))
-  const { backups } = parseSettings(Object.fromEntries(inDirectory), 'serve').product!
-  expect(backups?.target).toEqual({ kind: 'directory', path: SERVICE_BACKUP_DIRECTORY })
-  const { product, management, managedSource, oidc, workloads } = parseSettings(inBucket, 'serve')
+  // Backups have one target, a directory or a bucket, and the certificate is in files or ordered.
+  const { SERVICE_BACKUP_DIRECTORY } = environment
+  const without = (names: RegExp) =>
+    Object.fromEntries(Object.entries(environment).filter(([name]) => !names.test(name)))
+  const ordered = parseSettings(without(/BACKUP_S3|TLS_CERTIFICATE|TLS_KEY/), 'serve')
+  expect(ordered.product!.backups?.target).toEqual({
+    kind: 'directory',
+    path: SERVICE_BACKUP_DIRECTORY,
+  })
+  expect(ordered.tls?.acme?.domains).toEqual(['api.example.com', 'manage.example.com'])
+  expect(ordered.tls?.acme?.authority).toBe(TLS.certificate)
+  const inBucket = without(/BACKUP_DIRECTORY|TLS_ACME/)
+  const { product, management, managedSource, oidc, workloads, tls } = parseSettings(
+    inBucket,
+    'serve',
+  )
+  expect([tls?.acme, tls?.pair?.hosts]).toEqual([null, ['manage.example.com']])
   expect(product?.backups?.target).toMatchObject({ kind: 's3', prefix: 'production/' })
   expect(product?.storage.s3).toMatchObject({ bucket: 'svc-files', region: 'us-east-1' })
   expect(product?.actionNetworks.map((network) => network.text)).toEqual(['10.1.0.0/16'])
