@@ -13,8 +13,11 @@ const CertificateOrdersFile = schema({
   orders: [
     {
       atMillis: integer(0),
-      /** `pending` while it runs, and for ever if the server was killed meanwhile. */
-      outcome: "'pending' | 'failed' | 'issued'",
+      /**
+       * `pending` while it runs, and for ever if the server was killed meanwhile; `cancelled` if
+       * the server was stopped.
+       */
+      outcome: "'pending' | 'cancelled' | 'failed' | 'issued'",
     },
     '[]',
   ],

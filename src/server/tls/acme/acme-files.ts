@@ -3,7 +3,7 @@
  * the record of orders. Each is written atomically, so that a crash leaves the old or the new one.
  * Only the process that has the lock of the root writes them.
  */
-import { generateKeyPairSync } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ACME_CERTIFICATE_FILE } from '../../../settings/acme.ts'
@@ -20,6 +20,7 @@ import {
   formatCertificateOrders,
   parseCertificateOrders,
 } from '../../../wire/files/certificate-orders.ts'
+import { AcmeFailure } from './acme-failure.ts'
 
 const ACCOUNT_FILE = 'account.key'
 const ORDERS_FILE = 'orders.json'
@@ -42,11 +43,16 @@ export class AcmeFiles {
     }
   }
 
-  /** Returns the key of the account, PEM. It is made, and durable, before its first use. */
+  /**
+   * Returns the key of the account, PEM. It is made, and durable, before its first use. Throws
+   * FileFailure, and AcmeFailure for a damaged file: another key would be another account, so the
+   * operator decides about it.
+   */
   accountKey(): Secret {
     const path = join(this.#directory, ACCOUNT_FILE)
     if (existsSync(path)) {
-      return new Secret(new TextDecoder().decode(readSecretFile(path, { bytesMax: BYTES_MAX })))
+      const bytes = readSecretFile(path, { bytesMax: BYTES_MAX })
+      return accountKeyOf(new TextDecoder().decode(bytes), path)
     }
     const key = newKey()
     writeFileAtomic(path, key.reveal())
@@ -69,6 +75,18 @@ export class AcmeFiles {
     const content = `${chain.trim()}\n${key.reveal().trim()}\n`
     writeFileAtomic(join(this.#directory, ACME_CERTIFICATE_FILE), content)
   }
+}
+
+function accountKeyOf(text: string, path: string): Secret {
+  try {
+    const { asymmetricKeyType } = createPrivateKey(text)
+    if (asymmetricKeyType === 'ec' || asymmetricKeyType === 'rsa') return new Secret(text)
+  } catch {
+    // The cause may quote the key.
+  }
+  throw new AcmeFailure(
+    `${path} has no private key: restore it, or remove it to register another account`,
+  )
 }
 
 /** Returns a new private key for signatures (P-256), PEM. */

@@ -1,5 +1,13 @@
 /** Orders from Pebble: first ones, renewals, failures, restarts, and other names. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -170,15 +178,42 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
     expect(readdirSync(settings.directory).filter((name) => name.endsWith('.tmp'))).toEqual([])
   })
 
-  test('a stop ends an order in progress', async () => {
+  test('a stop ends an order in progress, which does not count as failed', async () => {
     const slow: OrderCertificate = ({ signal }) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('ended'))))
-    const orders = open(slow)
-    const running = orders.check()
-    await orders.stop()
-    await running
+    for (let i = 0; i < FAILED_ORDERS_PER_HOUR_MAX; i++) {
+      const orders = open(slow)
+      const running = orders.check()
+      await orders.stop()
+      await running
+    }
     expect(events()).toEqual([])
+    const { orders, failure } = readOrders(settings.directory)!
+    expect(orders.map(({ outcome }) => outcome)).toEqual(
+      Array.from({ length: FAILED_ORDERS_PER_HOUR_MAX }, () => 'cancelled'),
+    )
+    expect(failure).toBeNull()
+    await open().check()
+    expect(issued).toBe(1)
   })
+
+  test.each(['damaged', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'])(
+    'a damaged key of the account is a failure that names its file: %j',
+    async (content) => {
+      const path = join(settings.directory, 'account.key')
+      mkdirSync(settings.directory, { mode: 0o700 })
+      writeFileSync(path, content, { mode: 0o600 })
+      const orders = open()
+      await orders.check()
+      expect(readOrders(settings.directory)!.failure!.reason).toContain(`${path} has no private key`)
+      expect(log.text()).toContain(path)
+      expect(readFileSync(path, 'utf8')).toBe(content)
+      rmSync(path)
+      system.advance(HOUR_MILLIS / 6)
+      await orders.check()
+      expect(issued).toBe(1)
+    },
+  )
 
   test('a time that the authority asks for is respected after a restart', async () => {
     const limited: OrderCertificate = () =>

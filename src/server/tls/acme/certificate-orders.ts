@@ -138,7 +138,8 @@ export class CertificateOrders {
       this.#files.writeCertificate(issued.chain, issued.key)
       this.#succeed(certificate)
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#fail(error)
+      if (this.#stopping.signal.aborted) this.#keepOutcome(this.#ended('cancelled'))
+      else this.#fail(error)
     }
   }
 
@@ -190,7 +191,7 @@ export class CertificateOrders {
     log.warn('server.certificate_order_failed', { message, reason, nextAt })
   }
 
-  #ended(outcome: 'failed' | 'issued'): Pick<CertificateOrdersFile, 'orders'> {
+  #ended(outcome: 'cancelled' | 'failed' | 'issued'): Pick<CertificateOrdersFile, 'orders'> {
     const orders = this.#record.orders
     const last = orders.at(-1)
     // An order that failed before its record has none.

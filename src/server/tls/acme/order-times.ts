@@ -79,10 +79,13 @@ function retryMillis({ failures, failedAtMillis, jitter }: OrderState): number {
   return failedAtMillis + pause * (1 + jitter * RETRY_JITTER_PART)
 }
 
-/** Orders whose time is in the future were recorded by a wrong clock, and do not count. */
+/**
+ * Orders whose time is in the future were recorded by a wrong clock, and do not count. An order
+ * that a stop cancelled has not failed; one without an outcome may have.
+ */
 function afterBudget({ orders }: OrderState['record'], nowMillis: number): number {
   const past = orders.filter(({ atMillis }) => atMillis <= nowMillis)
-  const failed = past.filter(({ outcome }) => outcome !== 'issued')
+  const failed = past.filter(({ outcome }) => outcome === 'failed' || outcome === 'pending')
   return Math.max(
     leaving(past, ORDERS_PER_WEEK_MAX, WEEK_MILLIS),
     leaving(failed, FAILED_ORDERS_PER_HOUR_MAX, HOUR_MILLIS),
