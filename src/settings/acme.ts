@@ -1,7 +1,6 @@
 /** The certificate that the server orders by ACME (RFC 8555), and the authority it orders from. */
-import { join } from 'node:path'
 import { linkedPath, readCertificates } from '../system/certificates.ts'
-import { absolutePath } from '../system/files.ts'
+import { absolutePath, pathBelow } from '../system/files.ts'
 import { ACME_DIRECTORY } from '../value/product-root.ts'
 import { type Listener, parseListener, parseUrl } from './addresses.ts'
 import { invalid, type ProcessEnvironment, readFile, readPlain } from './sources.ts'
@@ -33,7 +32,7 @@ const OTHERS: readonly PlainName[] = [EMAIL, AUTHORITY]
 
 /** @limit TLS: names of the certificate that the server orders */
 export const DOMAINS_MAX = 16
-/** Names of two labels or more, whose last one is no number, as in an address. */
+/** Names of two labels or more; a number as the last one would be that of an address. */
 const HOST =
   /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /** One address, whose characters need no quoting in a `mailto:` URL. */
@@ -56,7 +55,7 @@ export function readAcme(environment: ProcessEnvironment): AcmeSettings | null {
     directoryUrl: directoryUrl(environment),
     authority: authority(environment),
     httpListen: httpListen(environment),
-    directory: join(root, ACME_DIRECTORY),
+    directory: pathBelow(root, ACME_DIRECTORY),
   }
 }
 

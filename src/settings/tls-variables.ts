@@ -24,7 +24,7 @@ export const TLS_VARIABLES = [
     file: false,
     description:
       'Up to 16 names, separated by commas, that the server orders a certificate for by ACME, in ' +
-      'place of the files; whoever sets it agrees to the terms of the authority',
+      'place of the files; the operator who sets it agrees to the terms of the authority',
   },
   {
     name: 'SERVICE_TLS_ACME_EMAIL',

@@ -2,10 +2,9 @@
  * The certificate of listeners that end TLS themselves, and its private key. Both files are read at
  * the start and whenever they change. The operator names them, or the server orders them by ACME.
  */
-import { join } from 'node:path'
 import { isFault } from '../errors/fault.ts'
 import { linkedPath, readCertificates } from '../system/certificates.ts'
-import { absolutePath } from '../system/files.ts'
+import { absolutePath, pathBelow } from '../system/files.ts'
 import { Secret } from '../value/secret.ts'
 import { ACME_CERTIFICATE_FILE, type AcmeSettings, readAcme } from './acme.ts'
 import { invalid, type ProcessEnvironment, readFile, readPlain } from './sources.ts'
@@ -66,7 +65,7 @@ export function readTls(environment: ProcessEnvironment): TlsSettings | null {
 
 /** One file has the certificate and its key, so that a crash cannot part them. */
 export function orderedPaths({ directory }: AcmeSettings): CertificatePaths {
-  const path = join(directory, ACME_CERTIFICATE_FILE)
+  const path = pathBelow(directory, ACME_CERTIFICATE_FILE)
   return { certificate: path, key: path }
 }
 

@@ -59,6 +59,11 @@ const NONBLOCK = constants.O_NONBLOCK ?? 0
 const DIRECTORY = constants.O_DIRECTORY ?? 0
 const WINDOWS = process.platform === 'win32'
 
+/** Returns the path of an entry of the directory. */
+export function pathBelow(directory: string, name: string): string {
+  return join(directory, name)
+}
+
 /** Normalizes an absolute path, without a trailing separator. Null for a relative path or a NUL. */
 export function absolutePath(path: string): string | null {
   if (!isAbsolute(path) || path.includes('\0')) return null

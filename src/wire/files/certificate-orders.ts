@@ -1,4 +1,4 @@
-/** `acme/orders.json` of a Product root: what the server ordered by ACME, and from which authority. */
+/** `acme/orders.json` of a Product root: the orders by ACME, and the authority they went to. */
 import { canonicalJson } from '../../value/canonical-json.ts'
 import { parseStrictJson } from '../../value/strict-json.ts'
 import { integer, text } from '../fields.ts'

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Authorization, axios, Client, crypto, type Order } from 'acme-client'
 import type { AcmeSettings } from '../../../settings/acme.ts'
+import type { System } from '../../../system/system.ts'
 import type { Secret } from '../../../value/secret.ts'
 import { AcmeFailure, problemText } from './acme-failure.ts'
 import { newKey } from './acme-files.ts'
@@ -16,6 +17,7 @@ const POLL_MILLIS = [250, 500, 1_000, 2_000, 4_000, 8_000] as const
 
 export interface OrderOptions {
   readonly settings: AcmeSettings
+  readonly system: Pick<System, 'nowMillis'>
   readonly accountKey: Secret
   readonly challenges: Challenges
   /** Ends the order. */
@@ -32,15 +34,13 @@ export type OrderCertificate = (options: OrderOptions) => Promise<IssuedCertific
 
 /** Throws AcmeFailure, and errors of the library. */
 export const orderCertificate: OrderCertificate = async (options) => {
-  const { settings, accountKey, challenges, signal } = options
-  useTransport(new AcmeTransport({ ...settings, signal }))
+  const { settings, system, accountKey, challenges, signal } = options
+  useTransport(new AcmeTransport({ ...settings, system, signal }))
   const { directoryUrl, domains, email } = settings
   const client = new Client({ directoryUrl, accountKey: accountKey.reveal() })
-  // Finds the account of the key, or makes it.
-  await client.createAccount({
-    termsOfServiceAgreed: true,
-    ...(email !== null && { contact: [`mailto:${email}`] }),
-  })
+  // Finds the account of the key, or makes it. Authorities reject an update without a contact.
+  const contact = email === null ? [] : [`mailto:${email}`]
+  await client.createAccount({ termsOfServiceAgreed: true, contact })
   const identifiers = domains.map((value) => ({ type: 'dns', value }))
   const order = await client.createOrder({ identifiers })
   const published: string[] = []

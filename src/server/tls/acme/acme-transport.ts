@@ -5,6 +5,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { FetchFailure, literalAddress, readBody, send } from '../../../system/guarded-fetch.ts'
+import type { System } from '../../../system/system.ts'
 import { BUILD_VERSION } from '../../../value/version.ts'
 import { AcmeFailure, problemText, reasonOfFailure } from './acme-failure.ts'
 
@@ -21,6 +22,7 @@ export interface AcmeTransportOptions {
   readonly directoryUrl: string
   /** PEM; null for the authorities of the system. */
   readonly authority: string | null
+  readonly system: Pick<System, 'nowMillis'>
   readonly signal: AbortSignal
 }
 
@@ -61,7 +63,7 @@ export class AcmeTransport {
       const reason = signal.aborted ? 'no response in time' : reasonOfConnection(cause)
       throw new AcmeFailure(`${url.host}: ${reason}`, { cause })
     })
-    requireSuccess(response)
+    requireSuccess(response, this.#options.system.nowMillis())
     return response
   }
 
@@ -109,13 +111,13 @@ function reasonOfConnection(cause: unknown): string {
   return typeof code === 'string' ? code : reasonOfFailure(cause)
 }
 
-function requireSuccess({ status, headers, body }: AcmeResponse): void {
+function requireSuccess({ status, headers, body }: AcmeResponse, nowMillis: number): void {
   if (status >= 200 && status < 300) return
   if (status < 400) throw new AcmeFailure(`the authority answered ${status}`)
   const problem = parsed(body)
   if (status === 400 && (problem as { readonly type?: unknown } | null)?.type === BAD_NONCE) return
   throw new AcmeFailure(`the authority answered ${status}: ${problemText(problem)}`, {
-    retryAfterMillis: retryAfterMillis(headers['retry-after']),
+    retryAfterMillis: retryAfterMillis(headers['retry-after'], nowMillis),
   })
 }
 
@@ -128,7 +130,7 @@ function parsed(body: string): unknown {
 }
 
 /** Returns the pause that a header asks for, in seconds or as a date; null without a valid one. */
-export function retryAfterMillis(value: string | undefined, nowMillis = Date.now()): number | null {
+export function retryAfterMillis(value: string | undefined, nowMillis: number): number | null {
   if (value === undefined) return null
   const seconds = /^[0-9]{1,9}$/.test(value)
     ? Number(value)

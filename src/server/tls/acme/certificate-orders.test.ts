@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { createPebble, NO_PEBBLE, type Pebble } from '../../../../testing/pebble.ts'
+import { createPebble, NO_PEBBLE, type Pebble } from '../../../../testing/servers/pebble.ts'
 import type { AcmeSettings } from '../../../settings/acme.ts'
 import { orderedPaths, readOrderedPair } from '../../../settings/tls.ts'
 import { TestSystem } from '../../../system/system.ts'
@@ -102,21 +102,25 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
     expect(issued).toBe(1)
   })
 
-  test('a certificate is renewed after two thirds of its lifetime, by the same account', async () => {
-    const orders = open()
-    await orders.check()
-    const first = pair()!
-    const account = readFileSync(join(settings.directory, 'account.key'), 'utf8')
-    const lifetime = first.endsAtMillis - first.startsAtMillis
-    system.advance(lifetime * 0.6)
-    await orders.check()
-    expect(issued).toBe(1)
-    system.advance(lifetime * 0.1)
-    await orders.check()
-    expect(issued).toBe(2)
-    expect(pair()!.key.reveal()).not.toBe(first.key.reveal())
-    expect(readFileSync(join(settings.directory, 'account.key'), 'utf8')).toBe(account)
-  })
+  test.each(['admin@example.com', null])(
+    'a renewal is due after two thirds of the lifetime, by the same account of %s',
+    async (email) => {
+      settings = { ...settings, email }
+      const orders = open()
+      await orders.check()
+      const first = pair()!
+      const account = readFileSync(join(settings.directory, 'account.key'), 'utf8')
+      const lifetime = first.endsAtMillis - first.startsAtMillis
+      system.advance(lifetime * 0.6)
+      await orders.check()
+      expect(issued).toBe(1)
+      system.advance(lifetime * 0.1)
+      await orders.check()
+      expect(issued).toBe(2)
+      expect(pair()!.key.reveal()).not.toBe(first.key.reveal())
+      expect(readFileSync(join(settings.directory, 'account.key'), 'utf8')).toBe(account)
+    },
+  )
 
   test('other names are ordered anew, and the certificate before stays until then', async () => {
     await open().check()
@@ -205,7 +209,9 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
       writeFileSync(path, content, { mode: 0o600 })
       const orders = open()
       await orders.check()
-      expect(readOrders(settings.directory)!.failure!.reason).toContain(`${path} has no private key`)
+      expect(readOrders(settings.directory)!.failure!.reason).toContain(
+        `${path} has no private key`,
+      )
       expect(log.text()).toContain(path)
       expect(readFileSync(path, 'utf8')).toBe(content)
       rmSync(path)

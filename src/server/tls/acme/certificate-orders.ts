@@ -133,7 +133,7 @@ export class CertificateOrders {
       this.#files.prepare()
       const accountKey = this.#files.accountKey()
       this.#keep({ orders: withOrder(this.#record.orders, system.nowMillis()) })
-      const issued = await order({ settings, accountKey, challenges, signal })
+      const issued = await order({ settings, system, accountKey, challenges, signal })
       const certificate = this.#checked(issued)
       this.#files.writeCertificate(issued.chain, issued.key)
       this.#succeed(certificate)

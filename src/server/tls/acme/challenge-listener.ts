@@ -1,7 +1,7 @@
 /**
  * The listener that the authority reaches at port 80: it answers known challenges (HTTP-01), and
  * redirects the domains of the certificate to HTTPS. A connection gets one response. Everything is
- * bounded, since anybody can connect: connections, those of one peer, the head of a request, the
+ * bounded, since any client can connect: connections, those of one peer, the head of a request, the
  * time of a connection, and the rate of responses other than challenges.
  */
 import { Fault } from '../../../errors/fault.ts'
@@ -24,7 +24,7 @@ export const CHALLENGE_REJECTIONS_PER_SECOND_MAX = 100
 const TOKENS_MAX = 64
 const RECORD_MILLIS = 60_000
 
-/** What an order publishes while it runs. */
+/** The answers that an order publishes while it runs. */
 export interface Challenges {
   publish(token: string, keyAuthorization: string): void
   withdraw(token: string): void
@@ -39,9 +39,9 @@ export interface ChallengeListenerOptions {
 
 interface Connection {
   readonly peer: string
-  /** What was received of the head, in Latin-1. */
+  /** The received part of the head, in Latin-1. */
   received: string
-  /** What is still to be sent; null before the response. */
+  /** The part of the response that is still to be sent; null before the response. */
   unsent: Uint8Array | null
   timer: ReturnType<typeof setTimeout> | null
 }
@@ -52,7 +52,7 @@ export class ChallengeListener implements Challenges {
   readonly #options: ChallengeListenerOptions
   readonly #server: Bun.TCPSocketListener<Connection>
   readonly #tokens = new Map<string, string>()
-  /** In the order in which they were opened. */
+  /** The open connections, oldest first. */
   readonly #open = new Set<Socket>()
   readonly #peers = new Map<string, number>()
   /** The second that is counted, and its responses. */
@@ -199,7 +199,7 @@ export class ChallengeListener implements Challenges {
     if (this.#rejected === 0) return
     const rejected = this.#rejected
     this.#rejected = 0
-    const message = `${rejected} requests or connections at the listener of ACME challenges were rejected.`
+    const message = `The listener of ACME challenges rejected ${rejected} requests or connections.`
     this.#options.log.info('server.challenges_rejected', { message, rejected })
   }
 }
