@@ -9,6 +9,8 @@ import { connect as connectPlain } from 'node:net'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { realtimeProtocol } from '../../src/wire/realtime.ts'
 import { createPebble, NO_PEBBLE, type Pebble } from '../../testing/servers/pebble.ts'
 import type { ServerProcess } from '../../testing/servers/server-process.ts'
 import { superviseProcess } from '../../testing/servers/supervisor.ts'
@@ -25,6 +27,11 @@ const DEADLINE_MS = 180_000
 /** Time for which a certificate is valid: renewed after two thirds, less than the jitter. */
 const LIFETIME_SECONDS = 30
 const DOMAIN = 'api.test.example'
+const FUNCTIONS = `import { query, v } from 'svc'
+export const hello = query({
+  clients: ['confidential'], returns: v.string(), handler: () => 'hello',
+})
+`
 
 describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
   'a server with ACME, and %s application processes',
@@ -34,6 +41,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
     let settings: Environment
     let server: ServerProcess
     let applicationPort: number
+    let key: string
 
     beforeAll(async () => {
       pebble = await createPebble({ seconds: LIFETIME_SECONDS })
@@ -50,13 +58,56 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
         SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
       }
       const root = argv`--root ${installation.productRoot}`
-      await installation.svc(argv`init ${root} --workspace ${installation.workspace} --name Acme`)
+      await svc(argv`init ${root} --workspace ${installation.workspace} --name Acme`)
+      writeFileSync(join(installation.workspace, 'functions/greeting.ts'), FUNCTIONS)
       applicationPort = Number(installation.applicationListen.split(':')[1])
     })
     afterAll(async () => {
       await installation?.dispose()
       await pebble?.dispose()
     })
+
+    async function svc(args: readonly string[], extra: Environment = {}) {
+      const result = await installation.svc(argv`${args} --json`, extra)
+      if (result.status !== 0)
+        throw new Error(`${args.join(' ')}: ${result.stdout}${result.stderr}`)
+      return JSON.parse(result.stdout)
+    }
+
+    /** Releases the Function, and returns a key that calls it. */
+    async function release(): Promise<string> {
+      const root = argv`--root ${installation.productRoot}`
+      const code = readFileSync(installation.codeFile, 'utf8').trim()
+      await svc(argv`login --url ${server.management} --code-env CODE`, { CODE: code })
+      const { projectId, environmentId } = JSON.parse(
+        readFileSync(join(installation.productRoot, 'service.json'), 'utf8'),
+      )
+      await svc(argv`link ${root} --project-id ${projectId} --environment-id ${environmentId}`)
+      await svc(argv`release --remote ${root} --channel production --no-typecheck`)
+      const named = argv`--remote ${root} --name caller`
+      const { client } = await svc(
+        argv`clients create ${named} --kind confidential --scopes query,realtime`,
+      )
+      return (await svc(argv`credentials create ${named} --client ${client.clientId}`)).key
+    }
+
+    /** Opens an authenticated connection, which stays open. */
+    async function realtime(): Promise<WebSocket> {
+      const url = `wss://127.0.0.1:${applicationPort}/v1/realtime`
+      const options = { ca: await pebble.root(), servername: DOMAIN, headers: { host: DOMAIN } }
+      const socket = new WebSocket(url, realtimeProtocol(1), options)
+      await once(socket, 'open')
+      expect(await answer(socket, { type: 'authenticate', applicationKey: key })).toMatchObject({
+        type: 'authenticated',
+      })
+      return socket
+    }
+
+    async function answer(socket: WebSocket, message: object): Promise<unknown> {
+      const answered = once(socket, 'message')
+      socket.send(JSON.stringify({ version: 1, ...message }))
+      return JSON.parse(String((await answered)[0]))
+    }
 
     const lines = () => server.lines.join('\n')
     const heard = (event: string) => expect.poll(lines, { timeout: DEADLINE_MS }).toContain(event)
@@ -75,11 +126,24 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
       return serialNumber
     }
 
-    async function status(socket: TLSSocket): Promise<string> {
-      socket.write(`GET /healthz HTTP/1.1\r\nHost: ${DOMAIN}\r\n\r\n`)
-      const [bytes] = await once(socket, 'data')
-      return String(bytes).split('\r\n')[0]!
+    /** Sends one request over a connection of its own, and returns all of the response. */
+    async function get(path: string, fields: readonly string[] = []): Promise<string> {
+      const socket = await handshake()
+      const head = [`GET ${path} HTTP/1.1`, `Host: ${DOMAIN}`, 'Connection: close', ...fields]
+      let text = ''
+      socket.setEncoding('utf8').on('data', (part) => {
+        text += part
+      })
+      socket.write(`${head.join('\r\n')}\r\n\r\n`)
+      await once(socket, 'close')
+      return text
     }
+
+    const hello = () =>
+      get('/v1/functions/greeting.hello', [
+        `x-service-key: ${key}`,
+        'x-service-target: channel:production',
+      ])
 
     test('its addresses stay closed while the authority is down', async () => {
       const environment = { ...installation.environment, ...settings }
@@ -108,10 +172,12 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
       await pebble.start()
       server = await installation.start(settings)
       await heard('"server.ready"')
+      expect(await get('/healthz')).toContain(' 200 ')
       const socket = await handshake()
-      expect(await status(socket)).toContain('200')
       expect(socket.getPeerCertificate().subjectaltname).toBe(`DNS:${DOMAIN}`)
       socket.destroy()
+      key = await release()
+      expect(await hello()).toContain('"hello"')
     })
 
     test('the address of challenges redirects to HTTPS', async () => {
@@ -129,12 +195,13 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
     })
 
     test('a renewal leaves the connections that are open', async () => {
-      const socket = await handshake()
-      expect(await status(socket)).toContain('200')
-      const before = socket.getPeerCertificate().serialNumber
+      const socket = await realtime()
+      const before = await serialOf()
       await expect.poll(serialOf, { timeout: DEADLINE_MS, interval: 500 }).not.toBe(before)
-      expect(await status(socket)).toContain('200')
-      socket.destroy()
+      const pong = await answer(socket, { type: 'ping', nonce: 'open' })
+      expect(pong).toMatchObject({ type: 'pong', nonce: 'open' })
+      socket.terminate()
+      expect(lines()).toContain('server.certificate_replaced')
     })
 
     test('a server that was killed serves again, with its certificate or another', async () => {
@@ -142,9 +209,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
       await server.ended
       server = await installation.start(settings)
       await heard('"server.ready"')
-      const socket = await handshake()
-      expect(await status(socket)).toContain('200')
-      socket.destroy()
+      expect(await hello()).toContain('"hello"')
       const file = readFileSync(join(installation.productRoot, 'acme/certificate.pem'), 'utf8')
       const keyText = /PRIVATE KEY-----\n(.{20})/.exec(file)![1]!
       expect(lines()).not.toContain(keyText)
@@ -155,7 +220,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
       writeFileSync(join(installation.productRoot, 'acme/certificate.pem'), 'damaged')
       server = await installation.start(settings)
       await heard('"server.ready"')
-      expect(await status(await handshake())).toContain('200')
+      expect(await hello()).toContain('"hello"')
       expect(await server.stop()).toBe(0)
     })
   },
