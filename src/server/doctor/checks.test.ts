@@ -65,6 +65,8 @@ const certificate = (setting: string) => ({
   rejection: null,
 })
 
+const ORDER_FAILURE = { reason: 'api.example.com: connection refused', ageMillis: 7_200_000 }
+
 const HEALTHY: Values = {
   settings: {
     unread: [],
@@ -114,6 +116,7 @@ const HEALTHY: Values = {
     'SERVICE_STORAGE_S3_ENDPOINT',
     'OTEL_EXPORTER_OTLP_ENDPOINT',
   ].map(certificate),
+  certificateOrders: { failure: null, remainingMillis: 60 * DAY },
   fileStore: null,
   lock: 'stopped',
   rootPermissions: PERMISSIONS,
@@ -219,6 +222,9 @@ const FAILING: readonly (readonly [check: string, fault: Fault])[] = [
   ['tls-identity-providers', ended('SERVICE_PRODUCT_AUTH_CONFIG')],
   ['tls-file-store', ended('SERVICE_STORAGE_S3_ENDPOINT')],
   ['tls-traces', ended('OTEL_EXPORTER_OTLP_ENDPOINT')],
+  ['tls-orders', { certificateOrders: { failure: ORDER_FAILURE, remainingMillis: null } }],
+  ['tls-orders', { certificateOrders: { failure: ORDER_FAILURE, remainingMillis: -1 } }],
+  ['tls-orders', { certificateOrders: { remainingMillis: -1 } }],
   ['file-store', { fileStore: 'UNAVAILABLE: the store rejects the key' }],
   ['clock-records', { recordTimes: { aheadMillis: 60_000 } }],
   ['disk-space', disk({ freeBytes: 2 ** 20 })],
@@ -304,6 +310,8 @@ const WARNING: readonly (readonly [check: string, fault: Fault])[] = [
   ['forwarded-headers', { forwarded: { hops: 2 } }],
   ['forwarded-headers', { forwarded: { tlsTerminated: false } }],
   ['tls-public-url', expiring('SERVICE_S3_HOST')],
+  ['tls-orders', { certificateOrders: { failure: ORDER_FAILURE } }],
+  ['tls-orders', { certificateOrders: { remainingMillis: null } }],
   ['clock-steps', { clock: { driftMillis: -5_000 } }],
   ['disk-space', disk({ freeBytes: 2 ** 29 })],
   ['disk-inodes', disk({ freeInodes: 10_000 })],

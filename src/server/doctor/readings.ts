@@ -209,6 +209,13 @@ export interface CertificateReading {
   readonly rejection: string | null
 }
 
+export interface CertificateOrdersReading {
+  /** The reason why the last order failed, and its age; null if it has not failed. */
+  readonly failure: { readonly reason: string; readonly ageMillis: number } | null
+  /** Milliseconds until the ordered certificate ends; null without one. */
+  readonly remainingMillis: number | null
+}
+
 export interface PathDefect {
   readonly path: string
   readonly defect: 'owner' | 'mode' | 'kind'
@@ -347,6 +354,7 @@ export interface Readings {
   readonly publicUrl: Reading<PublicUrlReading>
   readonly forwarded: Reading<ForwardedReading>
   readonly certificates: Reading<readonly CertificateReading[]>
+  readonly certificateOrders: Reading<CertificateOrdersReading>
   readonly fileStore: Reading<null>
   /** The holder of the lock of the root. */
   readonly lock: Reading<'stopped' | 'running' | 'this server' | 'never started'>

@@ -1,8 +1,15 @@
 /** Checks of settings, listeners, proxies and certificates. */
 import { check, failed, listed, notRead, ok, skipped, type Verdict, warning } from '../check.ts'
-import type { CertificateReading, ListenerReading, Reading, Readings } from '../readings.ts'
+import type {
+  CertificateOrdersReading,
+  CertificateReading,
+  ListenerReading,
+  Reading,
+  Readings,
+} from '../readings.ts'
 
-const DAY_MILLIS = 86_400_000
+const HOUR_MILLIS = 3_600_000
+const DAY_MILLIS = 24 * HOUR_MILLIS
 /** Renewals by ACME run a month before the end: less than two weeks means that they fail. */
 const CERTIFICATE_DAYS = 14
 
@@ -174,6 +181,15 @@ export const SETTINGS_CHECKS = [
     why: 'Traces are lost while the certificate of their collector is not valid.',
   }),
   check({
+    name: 'tls-orders',
+    why:
+      'The server renews its certificate by orders: while they fail, it ends, and clients ' +
+      'reject it.',
+    repair: 'svc docs proxies',
+    reads: ({ certificateOrders }) => certificateOrders,
+    evaluate: evaluateOrders,
+  }),
+  check({
     name: 'file-store',
     why:
       'Uploads and downloads are 503 while the S3-compatible store does not answer with these ' +
@@ -223,6 +239,19 @@ function certificates({
     evaluate: (all) =>
       evaluateCertificates(all.filter(({ setting }) => settings.includes(setting))),
   })
+}
+
+function evaluateOrders({ failure, remainingMillis }: CertificateOrdersReading): Verdict {
+  const hasEnded = remainingMillis === null || remainingMillis <= 0
+  if (failure !== null) {
+    const hours = Math.floor(failure.ageMillis / HOUR_MILLIS)
+    const seen = `the last order failed ${hours} hours ago: ${failure.reason}`
+    return hasEnded ? failed(seen) : warning(seen)
+  }
+  if (remainingMillis === null) return warning('no certificate has been ordered yet')
+  if (hasEnded) return failed('the certificate has ended, and no order replaced it')
+  const days = Math.floor(remainingMillis / DAY_MILLIS)
+  return ok(`the last order did not fail, and its certificate ends in ${days} days`)
 }
 
 function evaluateCertificates(found: readonly CertificateReading[]): Verdict {

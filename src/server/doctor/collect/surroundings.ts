@@ -3,6 +3,7 @@ import { S3Objects } from '../../../storage/blobs/s3-objects.ts'
 import { sqliteVersion } from '../../../system/inspected-databases.ts'
 import { revealAddress } from '../../blobs.ts'
 import { type Readings, skip } from '../readings.ts'
+import { readCertificateOrders } from './certificate-orders.ts'
 import { existing, readDisk, readMemory, readProcess, readQuota, readSync } from './machine.ts'
 import { readCertificate, readFreeListener, readPublicUrl, readServedListener } from './network.ts'
 import type { CollectOptions, LockState } from './options.ts'
@@ -29,6 +30,7 @@ type MachineName =
   | 'publicUrl'
   | 'forwarded'
   | 'certificates'
+  | 'certificateOrders'
   | 'fileStore'
 
 /** Never rejects. */
@@ -105,6 +107,10 @@ export async function readMachine(
     forwarded:
       inside === null ? skip('only a request shows it: svc doctor') : { value: inside.forwarded },
     certificates,
+    certificateOrders:
+      settings.tls === null || settings.tls.acme === null
+        ? skip('no certificate is ordered by ACME')
+        : await readingOf(() => readCertificateOrders(settings.tls!, system.nowMillis())),
     fileStore,
   }
 }
