@@ -93,7 +93,7 @@ test('a redirect is not followed', async () => {
   expect(requests).toEqual(['/redirect'])
 })
 
-test('a rejection has its reason on one line, and the time that the authority asks for', async () => {
+test('a rejection has its reason on one line, and the time that the authority names', async () => {
   const failure = await get('/limited').catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(AcmeFailure)
   expect(failure).toMatchObject({ retryAfterMillis: 120_000 })
