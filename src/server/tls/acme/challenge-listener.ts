@@ -33,6 +33,8 @@ export interface Challenges {
 export interface ChallengeListenerOptions {
   readonly listen: Listener
   readonly domains: readonly string[]
+  /** The time of a connection; the limit by default. */
+  readonly connectionMillis?: number
   readonly system: Pick<System, 'monotonicMillis'>
   readonly log: Logger
 }
@@ -124,7 +126,8 @@ export class ChallengeListener implements Challenges {
       const [oldest] = this.#open
       this.#cut(oldest!)
     }
-    socket.data.timer = setTimeout(() => this.#cut(socket), CHALLENGE_CONNECTION_MILLIS_MAX)
+    const { connectionMillis = CHALLENGE_CONNECTION_MILLIS_MAX } = this.#options
+    socket.data.timer = setTimeout(() => this.#cut(socket), connectionMillis)
   }
 
   #closed(socket: Socket): void {
