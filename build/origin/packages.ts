@@ -29,6 +29,9 @@ export interface RuntimeLibrary {
   readonly url: string
 }
 
+/** The first folder of packages may be a link, which the bundler follows out of the checkout. */
+const PACKAGE_FOLDER = /^.*?(node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+)\//
+
 /** Returns the packages with code in the outputs and those in `folders`, sorted by folder. */
 export function bundledPackages(
   metafiles: readonly Metafile[],
@@ -38,7 +41,7 @@ export function bundledPackages(
   for (const { outputs } of metafiles) {
     for (const { inputs } of Object.values(outputs)) {
       for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
-        const match = /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)
+        const match = PACKAGE_FOLDER.exec(path)
         if (match?.[1] !== undefined && bytesInOutput > 0) found.add(match[1])
       }
     }
