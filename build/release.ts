@@ -258,7 +258,8 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   )
   const list = artefacts.lines()
   writeFileSync(join(out, 'SHA256SUMS'), list)
-  const time = new Date(sourceTime() * 1000).toISOString().replace('.000Z', 'Z')
+  // When it was signed, which `svc upgrade` shows: a signature is no part of what is rebuilt.
+  const time = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
   writeSignatures(out, list, `svc ${VERSION} ${time}`, keys)
 }
 
