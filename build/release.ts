@@ -258,7 +258,7 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   )
   const list = artefacts.lines()
   writeFileSync(join(out, 'SHA256SUMS'), list)
-  // When it was signed, which `svc upgrade` shows: a signature is no part of what is rebuilt.
+  // The time of the signature, which `svc upgrade` shows. A rebuild makes no signatures.
   const time = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
   writeSignatures(out, list, `svc ${VERSION} ${time}`, keys)
 }
