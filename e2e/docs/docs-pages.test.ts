@@ -75,6 +75,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     const activity = await tab.record()
     await tab.navigate(`${base}index.html`)
     await shows(tab, heading, 'svc')
+    await shows(tab, `document.querySelector('[type=search]') !== null`, true)
     return { tab, activity }
   }
 

@@ -166,7 +166,10 @@ test('a directory is read, and only its regular files', async () => {
   expect((await readSmall(from, 'file', 100))?.toString()).toBe('text')
   expect(await readSmall(from, 'none', 100)).toBeNull()
   await expect(readSmall(from, 'directory', 100)).rejects.toEqual(undelivered('not a regular'))
-  await expect(readSmall(from, 'file', 3)).rejects.toEqual(undelivered('larger than 3'))
+  // Repeated because a descriptor that is closed twice fails only some of the time.
+  for (let i = 0; i < 200; i++) {
+    await expect(readSmall(from, 'file', 3)).rejects.toEqual(undelivered('larger than 3'))
+  }
 })
 
 test.each([

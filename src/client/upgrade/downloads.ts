@@ -3,7 +3,7 @@
  * followed, as stores of releases need it, to permitted URLs alone.
  */
 import { createHash } from 'node:crypto'
-import { constants, createReadStream } from 'node:fs'
+import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault, isFault } from '../../errors/fault.ts'
@@ -15,6 +15,7 @@ import { undelivered } from './faults.ts'
 /** Time without a byte after which a download fails. */
 const STALL_MS = 30_000
 const REDIRECTS_MAX = 5
+const READ_BYTES = 65_536
 
 export interface Source {
   readonly address: Address
@@ -160,10 +161,22 @@ async function readLocal(path: string, name: string, reading: Reading): Promise<
   }
   try {
     if (!(await file.stat()).isFile()) throw undelivered(`${path} is not a regular file.`)
-    await takeAll(createReadStream(path, { fd: file.fd, autoClose: false }), name, reading)
+    await takeAll(chunksOf(file), name, reading)
     return true
   } finally {
     await file.close()
+  }
+}
+
+/**
+ * The bytes of a file. A stream of its descriptor does not serve: Bun's closes a descriptor that
+ * another owns when the reader ends before the file.
+ */
+async function* chunksOf(file: FileHandle): AsyncGenerator<Uint8Array, void, undefined> {
+  for (;;) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES)
+    if (bytesRead === 0) return
+    yield buffer.subarray(0, bytesRead)
   }
 }
 
