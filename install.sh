@@ -32,7 +32,7 @@ Installs svc and svc-server.
 
 Options:
   --dry-run     say what would be done, change nothing
-  --with-postgres  also run svc-server setup (Linux, as root): it asks, then installs
+  --with-postgres  also run svc-server setup (Linux or macOS, as root): it asks, then installs
                 PostgreSQL, creates a database, and starts the service
   --yes         with --with-postgres: do not ask
   --service     also set up a systemd service (Linux, as root); it is not started
@@ -418,7 +418,8 @@ cannot_run() {
 
 remove() {
   if [ ! -f "$receipt" ]; then die "Nothing of this installer is in $directory."; fi
-  for unit in /etc/systemd/system/svc-server.service /etc/init.d/svc-server; do
+  for unit in /etc/systemd/system/svc-server.service /etc/init.d/svc-server \
+    /Library/LaunchDaemons/svc-server.plist; do
     if grep -F -q "$directory/svc-server" "${DESTDIR:-}$unit" 2>/dev/null; then
       die "A service runs it. Remove the service first: $directory/svc-server setup --uninstall"
     fi
@@ -443,7 +444,10 @@ check_service() {
 # Before anything is installed, as check_service.
 check_setup() {
   if [ "$service" = 1 ]; then die 'Give --with-postgres or --service, not both.'; fi
-  [ "$(uname -s)" = Linux ] || die '--with-postgres is for Linux.'
+  case "$(uname -s)" in
+    Linux | Darwin) ;;
+    *) die '--with-postgres is for Linux and macOS.' ;;
+  esac
   [ "$(id -u)" = 0 ] || die '--with-postgres needs root.'
   if [ "$yes" = 0 ] && [ "$dry_run" = 0 ] && ! (: </dev/tty) 2>/dev/null; then
     die 'There is no terminal to ask on. Add --yes, or see the steps with --dry-run.'

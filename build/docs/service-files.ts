@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 const MODULE = 'src/server/setup/service-files.generated.ts'
 const FILES: Readonly<Record<string, string>> = {
+  LAUNCHD_PLIST: 'dist-config/svc-server.plist',
   OPENRC_SCRIPT: 'dist-config/svc-server.openrc',
   SYSTEMD_UNIT: 'dist-config/svc-server.service',
 }

@@ -1,6 +1,7 @@
 /** A machine for tests of `svc-server setup`: real processes in a directory of its own. */
 import {
   existsSync,
+  lchownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -19,19 +20,20 @@ import { setUp } from '../../src/server/setup/setup.ts'
 const PROGRAMS = join(import.meta.dirname, 'fake-programs.sh')
 const EXECUTABLE = '/usr/local/bin/svc-server'
 
-const COMMON = ['env', 'id', 'install', 'mkdir', 'ln', 'rm']
+const COMMON = ['env', 'id', 'install', 'mkdir', 'chmod', 'ln', 'rm']
 
 /** The programs that each system has before the setup. */
 const SYSTEMS = {
   debian: [...COMMON, 'runuser', 'apt-get', 'pg_lsclusters', 'pg_ctlcluster', 'useradd'],
   fedora: [...COMMON, 'runuser', 'dnf', 'useradd', 'systemctl'],
   alpine: [...COMMON, 'apk', 'adduser', 'addgroup', 'rc-update', 'rc-service'],
+  macos: [...COMMON, 'sudo', 'dscl', 'launchctl'],
 } as const
 
 export interface MachineFacts {
   readonly system: keyof typeof SYSTEMS
-  /** The content of os-release. */
-  readonly release: string
+  /** The content of os-release; macOS has none. */
+  readonly release?: string
   /** True if systemd runs. */
   readonly hasSystemd?: boolean
 }
@@ -53,8 +55,10 @@ export class FakeMachine {
   startsServer = true
   executable = EXECUTABLE
   environment: Record<string, string> = {}
+  readonly #system: MachineFacts['system']
 
   constructor({ system, release, hasSystemd = false }: MachineFacts) {
+    this.#system = system
     mkdirSync(join(this.#work, 'bin'))
     const script = readFileSync(PROGRAMS, 'utf8').replaceAll('@WORK@', this.#work)
     writeFileSync(join(this.#work, 'fake'), script, { mode: 0o755 })
@@ -63,7 +67,11 @@ export class FakeMachine {
       this.#link(join(this.#work, 'bin/systemctl'))
       mkdirSync(this.path('/run/systemd/system'), { recursive: true })
     }
-    this.write('/etc/os-release', release)
+    if (release !== undefined) this.write('/etc/os-release', release)
+    if (system === 'macos') {
+      mkdirSync(this.path('/Library/LaunchDaemons'), { recursive: true })
+      this.addHomebrew('/opt/homebrew')
+    }
     this.write(EXECUTABLE, 'the executable')
     const scripts = [
       '/etc/init.d/postgresql',
@@ -78,6 +86,22 @@ export class FakeMachine {
   #link(path: string): void {
     mkdirSync(dirname(path), { recursive: true })
     if (!existsSync(path)) symlinkSync(join(this.#work, 'fake'), path)
+  }
+
+  /** Puts Homebrew of a person at a prefix. */
+  addHomebrew(prefix: string, uid = 501): void {
+    const path = this.path(`${prefix}/bin/brew`)
+    this.#link(path)
+    if (process.geteuid?.() === 0) lchownSync(path, uid, uid)
+  }
+
+  /** Puts a program at a path. */
+  addProgram(path: string): void {
+    this.#link(this.path(path))
+  }
+
+  removeFile(path: string): void {
+    rmSync(this.path(path), { recursive: true })
   }
 
   path(path: string): string {
@@ -148,6 +172,7 @@ export class FakeMachine {
       environment: this.environment,
       executable: this.executable,
       isRoot: this.isRoot,
+      system: this.#system === 'macos' ? 'darwin' : 'linux',
       prefix: join(this.#work, 'root'),
       searchPath: join(this.#work, 'bin'),
       isListening: async () => this.listens,

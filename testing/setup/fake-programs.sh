@@ -32,7 +32,15 @@ case "$name" in
     shift 3
     exec "$@"
     ;;
+  sudo)
+    # Only root, and the users that exist, get a process.
+    while :; do case "$1" in -u) user=$2; shift 2 ;; --) shift; break ;; *) shift ;; esac; done
+    has "user-$user" || [ "$user" = alice ] || exit 1
+    case "$1" in /*) program=$root$1; shift; set -- "$program" "$@" ;; esac
+    exec "$@"
+    ;;
   id)
+    if [ "$1" = -un ]; then echo alice; exit; fi
     has "user-$2" || exit 1
     /usr/bin/id "$1"
     ;;
@@ -65,10 +73,61 @@ case "$name" in
     changes "$@"
     case "$last" in runuser) program runuser ;; *) program psql ;; esac
     ;;
+  brew)
+    changes "$@"
+    case "$1" in
+      install)
+        file "/opt/homebrew/opt/$last/bin/postgres" x
+        /bin/ln -s "@WORK@/fake" "$root/opt/homebrew/opt/$last/bin/psql"
+        file "/opt/homebrew/var/$last/PG_VERSION" "${last#*@}"
+        ;;
+      services)
+        flag running-postgresql
+        file "/Library/LaunchDaemons/homebrew.mxcl.$last.plist" x
+        file "/opt/homebrew/var/$last/postmaster.pid" "$(printf '1\nx\n1\n5432\n/tmp')"
+        ;;
+    esac
+    ;;
+  dscl)
+    case "$2" in
+      -list) printf '_www        70\nroot         0\ntaken      499\n' ;;
+      -read) if has "group-${3##*/}"; then echo "PrimaryGroupID: $(/bin/cat "$flags/group-${3##*/}")"; else exit 56; fi ;;
+      *)
+        changes "$@"
+        case "$3 $4" in
+          /Groups/*PrimaryGroupID) flag "group-svc" "$5" ;;
+          /Users/*UniqueID) flag "user-${3##*/}" ;;
+        esac
+        ;;
+    esac
+    ;;
+  launchctl)
+    case "$1" in
+      print) if has loaded; then echo "	state = $(/bin/cat "$flags/loaded")"; else exit 113; fi ;;
+      enable) changes "$@" ;;
+      bootstrap | kickstart)
+        changes "$@"
+        if has crashes; then flag loaded 'spawn scheduled'; else flag loaded running; fi
+        flag running-svc-server
+        ;;
+      bootout) changes "$@"; /bin/rm -f "$flags/loaded" "$flags/running-svc-server"; exit 36 ;;
+    esac
+    ;;
   postgresql | pg_ctlcluster) changes "$@"; flag running-postgresql ;;
   useradd | adduser) changes "$@"; flag "user-$last" ;;
-  addgroup) changes "$@" ;;
-  install) changes "$@"; /bin/mkdir -p "$root$last"; /bin/chmod "$3" "$root$last" ;;
+  addgroup)
+    changes "$@"
+    if [ -e "$root/etc/group" ] && grep -q "^$last:" "$root/etc/group"; then exit 1; fi
+    file /etc/group "$last:x:101:"
+    ;;
+  install)
+    changes "$@"
+    case "$1" in
+      -d) /bin/mkdir -p "$root$last"; /bin/chmod "$3" "$root$last" ;;
+      *) file "$last" ''; /bin/chmod "$2" "$root$last" ;;
+    esac
+    ;;
+  chmod) changes "$@"; /bin/chmod "$1" "$root$last" ;;
   mkdir) changes "$@"; /bin/mkdir -p -m "$3" "$root$last" ;;
   ln) changes "$@"; /bin/ln "$root$1" "$root$2" ;;
   rm) changes "$@"; /bin/rm -f "$root$last" ;;

@@ -19,3 +19,6 @@ export const EXAMPLE = `${HOME}/example`
 
 export const UNIT_FILE = '/etc/systemd/system/svc-server.service'
 export const OPENRC_FILE = '/etc/init.d/svc-server'
+export const PLIST_FILE = '/Library/LaunchDaemons/svc-server.plist'
+/** The log of a service that has no journal. */
+export const LOG_FILE = '/var/log/svc-server.log'

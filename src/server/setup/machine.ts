@@ -40,6 +40,8 @@ export interface MachineOptions {
   /** Path of the executable that the service runs. */
   readonly executable: string
   readonly isRoot: boolean
+  /** The operating system; that of this process by default. */
+  readonly system?: NodeJS.Platform
   /** Directory that stands for the root of the file system; tests have one of their own. */
   readonly prefix?: string
   /** Directories of programs in place of those of this machine. */
@@ -64,6 +66,7 @@ const SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 export class Machine {
   readonly executable: string
   readonly isRoot: boolean
+  readonly system: NodeJS.Platform
   /** The person who became root with sudo; null for root itself. */
   readonly invokedBy: string | null
   readonly isListening: (port: number) => Promise<boolean>
@@ -74,6 +77,7 @@ export class Machine {
     const { environment, executable, isRoot, prefix = '', searchPath } = options
     this.executable = executable
     this.isRoot = isRoot
+    this.system = options.system ?? process.platform
     this.invokedBy = environment.SUDO_USER ?? null
     this.isListening = options.isListening ?? acceptsConnections
     this.#prefix = prefix
@@ -127,9 +131,17 @@ export class Machine {
     })
   }
 
-  /** Returns null if nothing has this path. A symbolic link is not followed. */
+  /**
+   * Returns null if nothing has this path. A symbolic link is not followed. Throws
+   * SERVER_SETUP_UNSUPPORTED where this user may not see it.
+   */
   state(path: string): FileState | null {
-    const stats: Stats | undefined = lstatSync(this.#path(path), { throwIfNoEntry: false })
+    let stats: Stats | undefined
+    try {
+      stats = lstatSync(this.#path(path), { throwIfNoEntry: false })
+    } catch (error) {
+      throw unsupported(`${path} cannot be read: ${systemReason(error)}. ${this.#remedy()}`)
+    }
     if (stats === undefined) return null
     const { mode, uid, gid } = stats
     return { isDirectory: stats.isDirectory(), mode: mode & 0o7777, uid, gid }
@@ -143,7 +155,7 @@ export class Machine {
     } catch (error) {
       if (!(error instanceof FileFailure)) throw error
       if (error.reason === 'missing') return null
-      throw unsupported(`${path} cannot be read: expected ${error.message}`)
+      throw unsupported(`${path} cannot be read: expected ${error.message}. ${this.#remedy()}`)
     }
   }
 
@@ -151,7 +163,7 @@ export class Machine {
   async isWritten({ path, mode, group, content, keepsContent }: PlannedFile): Promise<boolean> {
     const state = this.state(path)
     if (state === null || state.mode !== mode) return false
-    if (state.uid !== USER_ID) return false
+    if (!this.isRoots(state)) return false
     if (group !== null && state.gid !== (await this.groupId(group))) return false
     return keepsContent || this.read(path) === content()
   }
@@ -167,6 +179,15 @@ export class Machine {
     }
     chownSync(at, USER_ID, gid)
     chmodSync(at, mode)
+  }
+
+  /** Tells whether root is the owner. */
+  isRoots({ uid }: FileState): boolean {
+    return uid === USER_ID
+  }
+
+  #remedy(): string {
+    return this.isRoot ? 'Check its type and its owner' : 'Run the same command with sudo'
   }
 
   async userId(user: string): Promise<number | null> {
@@ -194,6 +215,10 @@ function childEnvironment(
     if (value !== undefined && KEPT_VARIABLES.test(name)) kept[name] = value
   }
   return kept
+}
+
+function systemReason(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error)
 }
 
 function parseId(text: string | null): number | null {

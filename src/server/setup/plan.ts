@@ -45,10 +45,10 @@ export async function planInstallation(
     steps: [
       ...toolSteps(machine, platform),
       ...steps,
-      ...accountSteps(machine, platform),
-      ...directorySteps(machine, args.environmentName),
+      ...(await accountSteps(machine, platform)),
+      ...directorySteps(machine, platform, args.environmentName),
       ...settingsSteps(machine, files),
-      ...serviceSteps(machine, platform, options),
+      ...(await serviceSteps(machine, platform, options)),
     ],
   }
 }
@@ -98,7 +98,7 @@ async function database(
     )
   }
   const steps = postgresSteps(machine, platform, cluster, names)
-  return { databaseUrl, steps, notes: [] }
+  return { databaseUrl, steps, notes: [...cluster.notes] }
 }
 
 /** The URL may have a password, so no message repeats it. */

@@ -2,10 +2,10 @@
 import { unsupported } from './faults.ts'
 import type { Machine } from './machine.ts'
 
-export type Family = 'debian' | 'fedora' | 'alpine'
+export type Family = 'debian' | 'fedora' | 'alpine' | 'macos'
 
 /** The program that starts services; an offline systemd does not run, as in an image. */
-export type ServiceManager = 'systemd' | 'offline systemd' | 'openrc' | 'none'
+export type ServiceManager = 'systemd' | 'offline systemd' | 'openrc' | 'launchd' | 'none'
 
 export interface Platform {
   readonly family: Family
@@ -48,12 +48,13 @@ const OLDEST_WITH_PGDG: Readonly<Record<string, string>> = { debian: '12', ubunt
 
 /** Throws SERVER_SETUP_UNSUPPORTED. */
 export function detectPlatform(machine: Machine): Platform {
+  if (machine.system === 'darwin') return MACOS
   const { ID = '', VERSION_ID = '', PRETTY_NAME = ID } = readRelease(machine)
   const family = FAMILIES[ID]
   if (family === undefined) {
     throw unsupported(
-      'The setup knows Debian, Ubuntu, Fedora and Alpine. `svc docs operations` says what to do ' +
-        'on another system',
+      'The setup knows Debian, Ubuntu, Fedora, Alpine and macOS. `svc docs operations` says ' +
+        'what to do on another system',
     )
   }
   const pgdg = OLDEST_WITH_PGDG[ID]
@@ -64,6 +65,21 @@ export function detectPlatform(machine: Machine): Platform {
     packaged: newestOf(PACKAGED[ID]!, VERSION_ID),
     hasPgdg: pgdg !== undefined && reaches(VERSION_ID, pgdg),
   }
+}
+
+const MACOS: Platform = {
+  family: 'macos',
+  name: 'macOS',
+  serviceManager: 'launchd',
+  packaged: PGDG_VERSION,
+  hasPgdg: false,
+}
+
+/** Returns the words before a command that root runs as another user. */
+export function asUser({ family }: Platform, user: string): readonly string[] {
+  // Nobody answers a question of sudo, and root needs no password.
+  if (family === 'macos') return ['sudo', '-n', '-H', '-u', user, '--']
+  return ['runuser', '-u', user, '--']
 }
 
 const FAMILIES: Readonly<Record<string, Family>> = {

@@ -1,8 +1,14 @@
 /** The steps that bring PostgreSQL, a role and a database to this machine. */
 import { unsupported } from './faults.ts'
+import {
+  findHomebrewCluster,
+  type Homebrew,
+  homebrewInstallation,
+  homebrewStart,
+} from './homebrew.ts'
 import { USER } from './locations.ts'
 import type { Machine } from './machine.ts'
-import { OLDEST_VERSION, PGDG_VERSION, type Platform } from './platforms.ts'
+import { asUser, OLDEST_VERSION, PGDG_VERSION, type Platform } from './platforms.ts'
 import { command, type Step, waitUntil } from './steps.ts'
 
 /** A cluster of PostgreSQL: the one that the machine has, or the one that its package creates. */
@@ -11,6 +17,16 @@ export interface Cluster {
   readonly existing: { readonly version: number; readonly name: string } | null
   readonly port: number
   readonly socketDirectory: string
+  /** The user of the operating system who is its superuser. */
+  readonly superuser: string
+  /** Directory of its programs, with a slash at the end; empty for those of the search path. */
+  readonly programs: string
+  /** Options by which its programs find the socket. */
+  readonly options: readonly string[]
+  /** Null unless Homebrew brings and starts it. */
+  readonly homebrew: Homebrew | null
+  /** Facts for the operator. */
+  readonly notes: readonly string[]
 }
 
 const PORT = 5432
@@ -25,8 +41,17 @@ const REPOSITORY =
 
 /** Finds the cluster to use. Throws SERVER_SETUP_UNSUPPORTED where all are older than 16. */
 export async function findCluster(machine: Machine, platform: Platform): Promise<Cluster> {
-  const socketDirectory = platform.family === 'alpine' ? '/run/postgresql' : SOCKETS
-  const usual: Cluster = { existing: null, port: PORT, socketDirectory }
+  if (platform.family === 'macos') return await findHomebrewCluster(machine, PGDG_VERSION)
+  const usual: Cluster = {
+    existing: null,
+    port: PORT,
+    socketDirectory: platform.family === 'alpine' ? '/run/postgresql' : SOCKETS,
+    superuser: 'postgres',
+    programs: '',
+    options: [],
+    homebrew: null,
+    notes: [],
+  }
   const found =
     platform.family === 'debian' ? await debianClusters(machine) : dataDirectories(machine)
   if (found.length === 0) {
@@ -47,7 +72,7 @@ export async function findCluster(machine: Machine, platform: Platform): Promise
     )
   }
   const { version, name, port } = best
-  return { existing: { version, name }, port, socketDirectory }
+  return { ...usual, existing: { version, name }, port }
 }
 
 interface FoundCluster {
@@ -97,15 +122,16 @@ export function postgresSteps(
   cluster: Cluster,
   names: DatabaseNames,
 ): Step[] {
-  const psql = new Psql(machine, cluster.port)
+  const psql = new Psql(machine, platform, cluster)
   return [
-    ...(cluster.existing === null ? installation(machine, platform) : []),
+    ...(cluster.existing === null ? installation(machine, platform, cluster) : []),
     start(platform, cluster, psql),
     ...databaseSteps(psql, names),
   ]
 }
 
-function installation(machine: Machine, platform: Platform): Step[] {
+function installation(machine: Machine, platform: Platform, { homebrew }: Cluster): Step[] {
+  if (homebrew !== null) return homebrewInstallation(machine, platform, homebrew)
   const isDone = async (): Promise<boolean> =>
     machine.hasProgram('psql') && (await findCluster(machine, platform)).existing !== null
   const version = platform.packaged
@@ -180,7 +206,8 @@ function installation(machine: Machine, platform: Platform): Step[] {
 /** The script that Debian ships writes one of these, by its version. */
 const PGDG_SOURCES = ['sources', 'list'].map((end) => `/etc/apt/sources.list.d/pgdg.${end}`)
 
-function start(platform: Platform, { existing }: Cluster, psql: Psql): Step {
+function start(platform: Platform, cluster: Cluster, psql: Psql): Step {
+  const { existing, homebrew } = cluster
   const wait = waitUntil(`PostgreSQL ${OLDEST_VERSION} or newer answers at its socket`, () =>
     psql.answers(),
   )
@@ -191,6 +218,7 @@ function start(platform: Platform, { existing }: Cluster, psql: Psql): Step {
       command('rc-service', 'postgresql', 'start'),
     ],
     'offline systemd': [command('/etc/init.d/postgresql', 'start')],
+    launchd: homebrew === null ? [] : homebrewStart(homebrew),
     none: [command('/etc/init.d/postgresql', 'start')],
   }[platform.serviceManager]
   const own =
@@ -202,8 +230,10 @@ function start(platform: Platform, { existing }: Cluster, psql: Psql): Step {
     isDone: () => psql.answers(),
     actions: [...own, wait],
     ifItFails:
-      'Read the log of PostgreSQL, which is below /var/log/postgresql or shown by ' +
-      '`journalctl --unit "postgresql*"`.',
+      homebrew === null
+        ? 'Read the log of PostgreSQL, which is below /var/log/postgresql or shown by ' +
+          '`journalctl --unit "postgresql*"`.'
+        : `Read the end of ${homebrew.prefix}/var/log/${homebrew.formula}.log.`,
   }
 }
 
@@ -253,10 +283,16 @@ function databaseSteps(psql: Psql, { role, database }: DatabaseNames): Step[] {
   ]
 }
 
-const AS_SUPERUSER = ['runuser', '-u', 'postgres', '--'] as const
+/** Returns the words that call a program of PostgreSQL as the superuser of a cluster. */
+export function asSuperuser(
+  platform: Platform,
+  { superuser, programs, options, port }: Cluster,
+  program: string,
+): string[] {
+  return [...asUser(platform, superuser), `${programs}${program}`, ...options, `--port=${port}`]
+}
+
 const PSQL = [
-  ...AS_SUPERUSER,
-  'psql',
   '--no-psqlrc',
   '--no-password',
   '--quiet',
@@ -265,14 +301,14 @@ const PSQL = [
   '--set=ON_ERROR_STOP=1',
 ] as const
 
-/** Statements of the superuser, who connects through the socket as the user `postgres`. */
+/** Statements of the superuser, who connects through the socket. */
 class Psql {
   readonly #machine: Machine
   readonly #argv: readonly string[]
 
-  constructor(machine: Machine, port: number) {
+  constructor(machine: Machine, platform: Platform, cluster: Cluster) {
     this.#machine = machine
-    this.#argv = [...PSQL, `--port=${port}`, '--dbname=postgres']
+    this.#argv = [...asSuperuser(platform, cluster, 'psql'), ...PSQL, '--dbname=postgres']
   }
 
   statement(sql: string): ReturnType<typeof command> {

@@ -1,11 +1,15 @@
 /** The steps that bring the service user, its directories, the Product root and the service. */
 import { dirname, join } from 'node:path'
+import { userSteps } from './accounts.ts'
 import { unsupported } from './faults.ts'
+import { isLoaded, logStep, PLIST_MARK, plist, startStep, stopActions } from './launchd.ts'
 import {
   DESCRIPTOR_FILE,
   EXAMPLE,
   HOME,
+  LOG_FILE,
   OPENRC_FILE,
+  PLIST_FILE,
   PRODUCT,
   SERVICE,
   STATE,
@@ -13,22 +17,25 @@ import {
   USER,
 } from './locations.ts'
 import type { Machine, PlannedFile } from './machine.ts'
-import type { Platform } from './platforms.ts'
+import { asUser, type Platform, type ServiceManager } from './platforms.ts'
 import { OPENRC_SCRIPT, SYSTEMD_UNIT } from './service-files.generated.ts'
 import { command, type Step, waitUntil, writeFile } from './steps.ts'
 
 const PRIVATE = 0o700
+const RUNLEVEL_LINK = `/etc/runlevels/default/${SERVICE}`
 const SHIPPED_EXECUTABLE = '/usr/local/bin/svc-server'
-const USERADD = ['useradd', '--system', '--user-group', '--no-create-home'] as const
 const UNIT_MARK = '# Written by `svc-server setup`. Changes: systemctl edit svc-server\n'
 const SCRIPT_MARK = '# Written by `svc-server setup`, which replaces it.\n'
 
 /** Directories of people and of a moment, which the unit hides from the service. */
 const HIDDEN = /^\/(?:home|root|run\/user|tmp|var\/tmp)\//
+/** Those of macOS, which the service cannot read, or which are emptied. */
+const HIDDEN_ON_MACOS = /^\/(?:Users|Volumes|(?:private\/)?(?:tmp|var\/(?:tmp|root|folders)))\//
 
 /** Throws SERVER_SETUP_UNSUPPORTED where the service could not start the executable. */
-export function requireLastingExecutable({ executable }: Machine): void {
-  if (!HIDDEN.test(executable)) return
+export function requireLastingExecutable({ executable, system }: Machine): void {
+  const hidden = system === 'darwin' ? HIDDEN_ON_MACOS : HIDDEN
+  if (!hidden.test(executable)) return
   throw unsupported(
     `The service cannot run ${executable}, which is in a directory of a person or a temporary ` +
       'one. Copy it to /usr/local/bin/svc-server, and call that one',
@@ -53,39 +60,25 @@ export function toolSteps(machine: Machine, { family }: Platform): Step[] {
   ]
 }
 
-export function accountSteps(machine: Machine, platform: Platform): Step[] {
+export async function accountSteps(machine: Machine, platform: Platform): Promise<Step[]> {
   const client = clientPath(machine)
-  const shell = platform.family === 'alpine' ? '/sbin/nologin' : '/usr/sbin/nologin'
-  const create =
-    platform.family === 'alpine'
-      ? [
-          command('addgroup', '-S', USER),
-          command('adduser', '-S', '-D', '-H', '-h', HOME, '-s', shell, '-G', USER, USER),
-        ]
-      : [command(...USERADD, '--home-dir', HOME, '--shell', shell, USER)]
-  return [
-    ...(machine.state(client) === null
-      ? [
-          {
-            title: 'Give the executable its second name, svc',
-            isDone: async () => machine.state(client) !== null,
-            actions: [command('ln', machine.executable, client)],
-            ifItFails: `Copy ${machine.executable} to ${client}.`,
-          },
-        ]
-      : []),
-    {
-      title: `Create the user ${USER}, who cannot log in`,
-      isDone: async () => (await machine.userId(USER)) !== null,
-      actions: create,
-      ifItFails: `Create a system user ${USER} with a group of the same name.`,
-    },
-  ]
+  const name: Step = {
+    title: 'Give the executable its second name, svc',
+    isDone: async () => machine.state(client) !== null,
+    actions: [command('ln', machine.executable, client)],
+    ifItFails: `Copy ${machine.executable} to ${client}.`,
+  }
+  const users = await userSteps(machine, platform)
+  return machine.state(client) === null ? [name, ...users] : users
 }
 
 /** Root creates one directory. Inside it the service user acts, since its links could lead away. */
-export function directorySteps(machine: Machine, environmentName: string): Step[] {
-  const asService = ['runuser', '-u', USER, '--']
+export function directorySteps(
+  machine: Machine,
+  platform: Platform,
+  environmentName: string,
+): Step[] {
+  const asService = asUser(platform, USER)
   const init = ['env', `HOME=${HOME}`, clientPath(machine), 'init', '--root', PRODUCT]
   const isPrivate = async (path: string): Promise<boolean> => {
     const state = machine.state(path)
@@ -99,6 +92,8 @@ export function directorySteps(machine: Machine, environmentName: string): Step[
       actions: [
         command('install', '-d', '-m', '0700', '-o', USER, '-g', USER, HOME),
         command(...asService, 'mkdir', '-p', '-m', '0700', STATE),
+        // One that exists keeps its mode at the line before.
+        command(...asService, 'chmod', '0700', STATE),
       ],
       ifItFails: `Check that ${HOME} is on a writable file system, and whom it belongs to.`,
     },
@@ -117,20 +112,22 @@ export interface ServiceOptions {
 }
 
 /** No steps without a service manager. */
-export function serviceSteps(
+export async function serviceSteps(
   machine: Machine,
   platform: Platform,
   { isServing }: ServiceOptions,
-): Step[] {
+): Promise<Step[]> {
   const file = serviceFile(machine, platform)
   if (file === null) return []
+  const isLaunchd = platform.serviceManager === 'launchd'
+  const ends = isLaunchd ? await stopActions(machine) : []
   const writes: Step = {
     title: `Write the service ${file.path}`,
     isDone: async () => {
       requireOwnFile(machine, file.path)
       return await machine.isWritten(file)
     },
-    actions: [writeFile(file)],
+    actions: [...ends, writeFile(file)],
     ifItFails: `Check that ${dirname(file.path)} can be written.`,
   }
   const ready: Step = {
@@ -138,9 +135,12 @@ export function serviceSteps(
     isDone: isServing,
     actions: [waitUntil('the server answers', isServing)],
     ifItFails:
-      platform.serviceManager === 'openrc'
-        ? 'Read the end of /var/log/svc-server.log.'
+      isLaunchd || platform.serviceManager === 'openrc'
+        ? `Read the end of ${LOG_FILE}.`
         : `Read the log: journalctl --unit ${SERVICE} --lines 50`,
+  }
+  if (isLaunchd) {
+    return [logStep(machine), writes, await startStep(machine, writes.isDone), ready]
   }
   if (platform.serviceManager === 'openrc') return [writes, startWithOpenRc(machine), ready]
   const steps = [writes, ...systemdSteps(machine, platform, writes.isDone)]
@@ -187,37 +187,43 @@ function startWithOpenRc(machine: Machine): Step {
   return {
     title: 'Start the service, now and with the machine',
     isDone: async () =>
-      machine.state(`/etc/runlevels/default/${SERVICE}`) !== null &&
+      machine.state(RUNLEVEL_LINK) !== null &&
       (await machine.ask(['rc-service', SERVICE, 'status'])) !== null,
     actions: [
       command('rc-update', 'add', SERVICE, 'default'),
       command('rc-service', SERVICE, 'start'),
     ],
-    ifItFails: 'Read the end of /var/log/svc-server.log.',
+    ifItFails: `Read the end of ${LOG_FILE}.`,
   }
 }
 
 /** Stops and removes the service. Everything else stays. */
-export function removalSteps(machine: Machine, { serviceManager }: Platform): Step[] {
-  const path = serviceManager === 'openrc' ? OPENRC_FILE : UNIT_FILE
+export async function removalSteps(
+  machine: Machine,
+  { serviceManager }: Platform,
+): Promise<Step[]> {
   if (serviceManager === 'none') return []
-  const isGone = () => {
+  const path = pathOf(serviceManager)
+  const isGone = async () => {
     requireOwnFile(machine, path)
+    if (serviceManager === 'launchd' && (await isLoaded(machine))) return false
     return machine.state(path) === null
   }
+  const isInRunlevel = machine.state(RUNLEVEL_LINK) !== null
   const stop = {
     systemd: [command('systemctl', 'disable', '--now', SERVICE)],
     'offline systemd': [command('systemctl', 'disable', SERVICE)],
     openrc: [
       command('rc-service', '--ifstarted', SERVICE, 'stop'),
-      command('rc-update', 'delete', SERVICE, 'default'),
+      ...(isInRunlevel ? [command('rc-update', 'delete', SERVICE, 'default')] : []),
     ],
+    launchd: serviceManager === 'launchd' ? await stopActions(machine) : [],
   }[serviceManager]
   const reload = serviceManager === 'systemd' ? [command('systemctl', 'daemon-reload')] : []
   return [
     {
       title: 'Stop the service and remove it',
-      isDone: async () => isGone(),
+      isDone: isGone,
       actions: [...stop, command('rm', '-f', path), ...reload],
       ifItFails: 'Stop the service by hand, and run this again.',
     },
@@ -227,21 +233,26 @@ export function removalSteps(machine: Machine, { serviceManager }: Platform): St
 /** The definition of the service; null without a service manager. */
 function serviceFile(machine: Machine, { serviceManager }: Platform): PlannedFile | null {
   if (serviceManager === 'none') return null
-  const isOpenRc = serviceManager === 'openrc'
-  return {
-    path: isOpenRc ? OPENRC_FILE : UNIT_FILE,
-    mode: isOpenRc ? 0o755 : 0o644,
-    group: null,
-    content: () => (isOpenRc ? openRcScript(machine.executable) : unit(machine.executable)),
-    isSecret: false,
-    keepsContent: false,
+  const path = pathOf(serviceManager)
+  const { executable } = machine
+  const content = () => {
+    if (path === PLIST_FILE) return plist(executable)
+    return path === OPENRC_FILE ? openRcScript(executable) : unit(executable)
   }
+  const mode = path === OPENRC_FILE ? 0o755 : 0o644
+  return { path, mode, group: null, content, isSecret: false, keepsContent: false }
+}
+
+function pathOf(manager: Exclude<ServiceManager, 'none'>): string {
+  if (manager === 'launchd') return PLIST_FILE
+  return manager === 'openrc' ? OPENRC_FILE : UNIT_FILE
 }
 
 /** Rejects a file that the administrator, a package or another program wrote. */
 function requireOwnFile(machine: Machine, path: string): void {
   const text = machine.read(path)
   if (text === null || text.includes(UNIT_MARK) || text.includes(SCRIPT_MARK)) return
+  if (text.includes(PLIST_MARK)) return
   // What `install.sh --service` wrote differs from the shipped file by the path alone.
   const head = SYSTEMD_UNIT.slice(0, SYSTEMD_UNIT.indexOf('\n') + 1)
   if (text.startsWith(head)) return

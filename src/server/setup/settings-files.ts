@@ -63,6 +63,7 @@ export function settingsSteps(machine: Machine, files: SettingsFiles): Step[] {
       isDone: async () => {
         const state = machine.state(SETTINGS_DIRECTORY)
         if (state?.isDirectory !== true || state.mode !== DIRECTORY_MODE) return false
+        if (!machine.isRoots(state)) return false
         return state.gid === (await machine.groupId(USER))
       },
       actions: [

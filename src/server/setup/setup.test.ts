@@ -2,7 +2,8 @@
  * The setup of a machine whose programs are fakes: real processes that record the commands which
  * change something. `e2e/shipped/setup.long.test.ts` runs it with the programs of Debian.
  */
-import { chmodSync, rmSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { FakeMachine, type MachineFacts } from '../../../testing/setup/fake-machine.ts'
@@ -169,6 +170,79 @@ test('a server that does not answer fails the last step, which names its log', a
   })
   expect(failure.result.err).toContain('waited in vain until the server answers')
   expect(failure.result.err).toContain('journalctl --unit svc-server')
+})
+
+test('a group on Alpine whose user is missing is completed', async () => {
+  const machine = machineOf(ALPINE)
+  machine.setFlag('fail-adduser')
+  await machine.setUp('--yes').catch(() => {})
+  machine.removeFlag('fail-adduser')
+  machine.takeChanges()
+  expect(await machine.setUp('--yes')).toMatchObject({ exit: 0 })
+  expect(machine.takeChanges()[0]).toMatch(/^adduser /)
+})
+
+test('a removal on Alpine that ended after the runlevel is continued', async () => {
+  const machine = machineOf(ALPINE)
+  await machine.setUp('--yes')
+  machine.removeFile('/etc/runlevels/default/svc-server')
+  machine.takeChanges()
+  await machine.setUp('--uninstall', '--yes')
+  const changes = machine.takeChanges()
+  expect(changes.at(-1)).toBe('rm -f /etc/init.d/svc-server')
+  expect(changes.some((line) => line.startsWith('rc-update'))).toBe(false)
+})
+
+test('a state directory that others can read becomes private', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.write('/var/lib/svc/state/file', '')
+  await machine.setUp('--yes')
+  expect(machine.mode('/var/lib/svc/state')).toBe('700')
+})
+
+test.runIf(process.geteuid?.() === 0)(
+  'settings of the service user become those of root',
+  async () => {
+    const machine = machineOf(TRIXIE)
+    await machine.setUp('--yes')
+    machine.takeChanges()
+    chownSync(machine.path('/etc/svc'), 1234, process.getegid!())
+    const failure = await machine.setUp('--yes').catch((error) => error)
+    // The program of the test does not change the owner, so the step has no result.
+    expect(failure).toMatchObject({ detail: 'Create the directory /etc/svc' })
+    expect(machine.takeChanges()).toEqual(['install -d -m 0750 -o root -g svc /etc/svc'])
+  },
+)
+
+test('a person who may not see the settings is told to use sudo', () => {
+  const isRoot = process.geteuid?.() === 0
+  const machine = machineOf(TRIXIE)
+  machine.write('/etc/svc/environment', '')
+  chmodSync(machine.path('/etc/svc'), 0)
+  chmodSync(machine.path('/'), 0o755)
+  chmodSync(join(machine.path('/'), '..'), 0o755)
+  const script =
+    `const { Machine } = await import('${join(import.meta.dirname, 'machine.ts')}')\n` +
+    `const prefix = '${machine.path('').replace(/\/$/, '')}'\n` +
+    `const machine = new Machine({ environment: {}, executable: '', isRoot: false, prefix })\n` +
+    `for (const name of ['state', 'read']) {\n` +
+    `  try { machine[name]('/etc/svc/environment') } catch (e) { console.log(e.code, e.detail) }\n}`
+  const user = isRoot ? { uid: 65534, gid: 65534 } : {}
+  const { stdout } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', ...user })
+  const said = /^SERVER_SETUP_UNSUPPORTED .*environment cannot be read.*with sudo$/
+  expect(stdout.trim().split('\n')).toEqual([
+    expect.stringMatching(said),
+    expect.stringMatching(said),
+  ])
+})
+
+test('the commands that destroy a database name the port of its cluster', async () => {
+  const machine = machineOf(TRIXIE)
+  machine.addClusters('16  main    5433 online postgres /var/lib/postgresql/16/main /log')
+  await machine.setUp('--yes')
+  const { out } = await machine.setUp('--uninstall', '--yes')
+  expect(out).toContain('  runuser -u postgres -- dropdb --port=5433 -- svc\n')
+  expect(out).toContain('  runuser -u postgres -- dropuser --port=5433 -- svc\n')
 })
 
 test('nothing changes where the person on the terminal does not agree', async () => {

@@ -28,7 +28,7 @@ export async function run(
   const parsed = parseSetupArguments(args)
   if (parsed === null) return 2
   const isRoot = process.geteuid?.() === 0
-  const machine = new Machine({ environment, executable: process.execPath, isRoot })
+  const machine = new Machine({ environment, executable: lastingPath(process.execPath), isRoot })
   const isServing = () => answers(machine)
   return await setUp(parsed, { machine, io, isServing, ask: askOnTerminal })
 }
@@ -48,9 +48,9 @@ export async function setUp(args: SetupArguments, parts: SetupParts): Promise<nu
   const { machine, io, isServing } = parts
   const platform = detectPlatform(machine)
   if (args.action === 'uninstall') {
-    const steps = removalSteps(machine, platform)
+    const steps = await removalSteps(machine, platform)
     const exit = await confirmAndRun(steps, args, parts)
-    if (exit === 0 && !args.isDryRun) io.out(removalSummary(machine))
+    if (exit === 0 && !args.isDryRun) io.out(await removalSummary(machine, platform))
     return exit
   }
   const { steps, notes } = await planInstallation(machine, platform, args, { isServing })
@@ -90,6 +90,11 @@ async function confirmAndRun(
   }
   await runSteps(steps, { machine, out: io.out, err: io.err, ...(waitMillis && { waitMillis }) })
   return 0
+}
+
+/** Homebrew keeps each version in a directory of its own, and the newest one at a second path. */
+export function lastingPath(executable: string): string {
+  return executable.replace(/\/Cellar\/([^/]+)\/[^/]+\//, '/opt/$1/')
 }
 
 /** Asks the server at the addresses in the settings of the service. */

@@ -15,7 +15,7 @@ export interface Wait {
 }
 
 export type Action =
-  | { readonly kind: 'command'; readonly argv: readonly string[] }
+  | { readonly kind: 'command'; readonly argv: readonly string[]; readonly accepts?: number }
   | { readonly kind: 'file'; readonly file: PlannedFile }
   | { readonly kind: 'wait'; readonly wait: Wait }
 
@@ -41,6 +41,11 @@ const LINES_OF_FAILURE = 15
 
 export function command(...argv: readonly string[]): Action {
   return { kind: 'command', argv }
+}
+
+/** A command whose exit code `accepts` is a success too. */
+export function commandThatMay(accepts: number, ...argv: readonly string[]): Action {
+  return { kind: 'command', argv, accepts }
 }
 
 export function writeFile(file: PlannedFile): Action {
@@ -73,7 +78,7 @@ function describeAction(action: Action): string[] {
   if (action.kind === 'command') return [commandLine(action.argv)]
   if (action.kind === 'wait') return [`wait until ${action.wait.until}`]
   const { path, group, mode, isSecret, keepsContent, content } = action.file
-  const owner = `root:${group ?? 'root'}`
+  const owner = group === null ? 'root' : `root:${group}`
   const head = `write ${shellQuoted(path)} (${owner}, ${mode.toString(8).padStart(4, '0')})`
   if (isSecret) return [`${head}, a secret that is not printed`]
   if (!keepsContent) return [head]
@@ -131,7 +136,7 @@ async function perform(step: Step, action: Action, options: RunOptions): Promise
     return
   }
   const result = await options.machine.run(action.argv)
-  if (result.status === 0) return
+  if (result.status === 0 || result.status === action.accepts) return
   throw failed(step, `${commandLine(action.argv)} ${howItEnded(result)}`, options, result.output)
 }
 

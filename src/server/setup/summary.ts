@@ -1,4 +1,5 @@
 /** The text after a setup: how to start, to log in and to call, and where things are. */
+import { isFault } from '../../errors/fault.ts'
 import { parseDatabaseUrl } from '../../settings/addresses.ts'
 import { Secret } from '../../value/secret.ts'
 import { shellQuoted } from '../../value/shell/shell-words.ts'
@@ -11,21 +12,26 @@ import {
   OWNER_CODE_FILE,
   PEPPER_FILE,
   PRODUCT,
+  SERVICE,
   SETTINGS_DIRECTORY,
   USER,
 } from './locations.ts'
 import type { Machine } from './machine.ts'
-import type { Platform } from './platforms.ts'
-import { isOwnUrl } from './postgres.ts'
+import { asUser, type Platform } from './platforms.ts'
+import { asSuperuser, findCluster, isOwnUrl } from './postgres.ts'
 import { readEnvironment } from './settings-files.ts'
+import { commandLine } from './steps.ts'
 
 const ENVIRONMENT_ID = /"environmentId":\s*"(env_[0-9A-Z]{26})"/
 const MANAGEMENT_LISTEN = '127.0.0.1:3220'
 
 /** Returns the command line that runs a mode with the settings of the service and as its user. */
-function modeLine(machine: Machine, mode: string): string {
+function modeLine(machine: Machine, platform: Platform, mode: string): string {
+  const [sudo, ...rest] = asUser(platform, USER)
+  // Without the option sudo would remove the settings.
+  const words = platform.family === 'macos' ? [sudo, '-E', ...rest] : [sudo, ...rest]
   const program = shellQuoted(machine.executable)
-  return `(set -a; . ${ENVIRONMENT_FILE}; exec runuser -u ${USER} -- ${program} ${mode})`
+  return `(set -a; . ${ENVIRONMENT_FILE}; exec ${words.join(' ')} ${program} ${mode})`
 }
 
 export function installationSummary(
@@ -44,15 +50,19 @@ export function installationSummary(
     `  ${ENVIRONMENT_FILE}    the settings; restart the service after a change`,
     `  ${PEPPER_FILE}    protects every credential: back it up`,
     `  ${PRODUCT}    the Product root, with documents and files: back it up`,
-    `  ${modeLine(machine, 'doctor')}    checks this installation`,
+    `  ${modeLine(machine, platform, 'doctor')}    checks this installation`,
     '',
   )
   return lines.join('\n')
 }
 
-function startLine(machine: Machine, { serviceManager }: Platform): string {
+function startLine(machine: Machine, platform: Platform): string {
+  const { serviceManager } = platform
   if (serviceManager === 'openrc') return 'rc-service svc-server start'
-  return serviceManager === 'none' ? modeLine(machine, 'serve') : 'systemctl start svc-server'
+  if (serviceManager === 'launchd') return `launchctl kickstart system/${SERVICE}`
+  return serviceManager === 'none'
+    ? modeLine(machine, platform, 'serve')
+    : 'systemctl start svc-server'
 }
 
 function loginLines(
@@ -69,7 +79,7 @@ function loginLines(
   return [
     '',
     'Log in as the owner, with a code that works once:',
-    `  SVC_CODE=${code} svc login --url ${url} --code-env SVC_CODE`,
+    `  SVC_CODE=${code} svc login --url ${shellQuoted(url)} --code-env SVC_CODE`,
   ]
 }
 
@@ -91,33 +101,42 @@ function asRoot(machine: Machine): string {
 }
 
 /** Says what stays, and the commands that would destroy it. */
-export function removalSummary(machine: Machine): string {
-  const database = ownDatabase(machine)
-  const drop =
-    database === null
-      ? []
-      : [
-          `  runuser -u postgres -- dropdb -- ${shellQuoted(database)}`,
-          `  runuser -u postgres -- dropuser -- ${USER}`,
-        ]
+export async function removalSummary(machine: Machine, platform: Platform): Promise<string> {
   return [
     '',
     'The service is removed. Data, database, settings and secrets are where they were:',
     '`svc-server setup` continues with them.',
     '',
     'These commands destroy them for ever:',
-    ...drop,
+    ...(await dropLines(machine, platform)),
     `  rm -r ${HOME} ${SETTINGS_DIRECTORY}`,
-    `  userdel ${USER}`,
+    ...deleteUserLines(platform),
     '',
     'The executables stay until `sh install.sh --uninstall`.',
     '',
   ].join('\n')
 }
 
-/** Returns the database that a setup created; null for one that the operator named. */
-function ownDatabase(machine: Machine): string | null {
+function deleteUserLines({ family }: Platform): string[] {
+  if (family === 'macos') {
+    return [`  dscl . -delete /Users/${USER}`, `  dscl . -delete /Groups/${USER}`]
+  }
+  return [`  ${family === 'alpine' ? 'deluser' : 'userdel'} ${USER}`]
+}
+
+/** Returns no lines for a database that the operator named. */
+async function dropLines(machine: Machine, platform: Platform): Promise<string[]> {
   const url = machine.read(DATABASE_URL_FILE)?.trim()
-  if (url === undefined || !isOwnUrl(url)) return null
-  return parseDatabaseUrl(new Secret(url))?.name ?? null
+  if (url === undefined || !isOwnUrl(url)) return []
+  const address = parseDatabaseUrl(new Secret(url))
+  if (address === null) return []
+  try {
+    const cluster = { ...(await findCluster(machine, platform)), port: address.port }
+    const line = (program: string, name: string): string =>
+      `  ${commandLine([...asSuperuser(platform, cluster, program), '--', name])}`
+    return [line('dropdb', address.name), line('dropuser', USER)]
+  } catch (error) {
+    if (isFault(error, 'SERVER_SETUP_UNSUPPORTED')) return []
+    throw error
+  }
 }

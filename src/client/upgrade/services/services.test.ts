@@ -133,6 +133,19 @@ describe('a daemon of launchd', () => {
     expect(calls().at(-1)).toBe(`bootstrap system ${path('plist')}`)
   })
 
+  test('the settings of a daemon that a shell starts are those of its file', async () => {
+    put('environment', "A='of the file'\n")
+    const script = `set -a; . ${path('environment')}; exec "$0" "$@"`
+    const words = ['/bin/sh', '-c', script, path('svc-server'), 'serve']
+    daemon({ ProgramArguments: words, EnvironmentVariables: { A: 'one', B: 'two' } })
+    const service = (await findLaunchdService(search, path('plist')))!
+    expect(settings(service)).toEqual({ A: 'of the file', B: 'two' })
+    daemon({ ProgramArguments: words.toSpliced(3, 1, path('other')) })
+    expect(await findLaunchdService(search, path('plist'))).toBeNull()
+    daemon({ ProgramArguments: words.toSpliced(2, 1, 'exec "$0" "$@"') })
+    expect(await findLaunchdService(search, path('plist'))).toBeNull()
+  })
+
   test('another executable, and none, are left alone', async () => {
     daemon({ ProgramArguments: [path('other')] })
     expect(await findLaunchdService(search, path('plist'))).toBeNull()
