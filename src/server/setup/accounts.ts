@@ -65,13 +65,18 @@ async function directoryServiceSteps(
     {
       title: `Create the group ${USER}`,
       isDone: async () => (await numberOf(machine, group, 'PrimaryGroupID')) !== null,
-      actions: [set(group, 'Password', '*'), set(group, 'PrimaryGroupID', String(free))],
+      actions: [
+        command('dscl', '.', '-create', group),
+        set(group, 'Password', '*'),
+        set(group, 'PrimaryGroupID', String(free)),
+      ],
       ifItFails: BY_HAND,
     },
     {
       title: TITLE,
       isDone,
       actions: [
+        command('dscl', '.', '-create', user),
         set(user, 'RealName', 'svc-server'),
         set(user, 'Password', '*'),
         set(user, 'UserShell', '/usr/bin/false'),

@@ -1,27 +1,19 @@
 /**
- * PostgreSQL of Homebrew. `brew` does not run as root, except for its services: what installs and
- * asks PostgreSQL runs as the user who owns Homebrew, who is the superuser of the cluster too.
+ * PostgreSQL of Homebrew. `brew` does not run as root, except for its services: the commands that
+ * install and ask PostgreSQL run as the owner of Homebrew, who is the superuser of the cluster too.
  *
- * Source: Formula/p/postgresql@18.rb of Homebrew/homebrew-core (keg_only, the paths of data and log,
- * initdb after the installation) and Library/Homebrew/services/cli.rb of Homebrew/brew.
+ * Source: Formula/p/postgresql@18.rb of Homebrew/homebrew-core (keg_only, paths of data and log,
+ * initdb afterwards) and Library/Homebrew/services/cli.rb of Homebrew/brew.
  */
+import type { Cluster, Homebrew } from './cluster.ts'
 import { unsupported } from './faults.ts'
 import type { Machine } from './machine.ts'
 import { asUser, OLDEST_VERSION, type Platform } from './platforms.ts'
-import type { Cluster } from './postgres.ts'
 import { type Action, command, type Step } from './steps.ts'
-
-export interface Homebrew {
-  readonly prefix: string
-  /** Name of its user. */
-  readonly owner: string
-  /** Formula of the cluster, as postgresql@18. */
-  readonly formula: string
-}
 
 /** Homebrew is in the first one on Apple silicon, and in the second one on Intel. */
 const PREFIXES = ['/opt/homebrew', '/usr/local']
-/** A server without a directory of its own for sockets uses the one that PostgreSQL has compiled in. */
+/** The directory of sockets that PostgreSQL has compiled in. */
 const SOCKETS = '/tmp'
 const PORT = 5432
 const NEWEST_VERSION = 40
@@ -33,7 +25,7 @@ export async function findHomebrewCluster(machine: Machine, packaged: number): P
   const { prefix, owner } = await findHomebrew(machine)
   const clusters = clustersOf(machine, prefix)
   const usable = clusters.filter(({ version }) => version >= OLDEST_VERSION)
-  // The data of several versions exist side by side, and each has the port 5432 until it is changed.
+  // Several versions exist side by side, and each has the port 5432 until it is changed.
   const best =
     usable.find(({ formula }) => startsWithMachine(machine, formula)) ??
     usable.find(({ isRunning }) => isRunning) ??
@@ -129,7 +121,7 @@ function clustersOf(machine: Machine, prefix: string): FoundCluster[] {
   })
 }
 
-/** Tells whether launchd starts a formula with the machine, and not with the session of a person. */
+/** Tells whether launchd starts a formula with the machine and not with a session. */
 function startsWithMachine(machine: Machine, formula: string): boolean {
   return machine.state(`/Library/LaunchDaemons/homebrew.mxcl.${formula}.plist`) !== null
 }
@@ -138,14 +130,14 @@ function notesOf(machine: Machine, cluster: FoundCluster | undefined): string[] 
   const notes: string[] = []
   if (cluster?.trusts !== false) {
     notes.push(
-      'PostgreSQL of Homebrew lets every user of this machine be every role. `svc docs setup` says ' +
-        'how it recognizes each user instead.',
+      'PostgreSQL of Homebrew lets every user of this machine be every role. `svc docs setup` ' +
+        'says how it recognizes each user instead.',
     )
   }
   if (cluster?.isRunning === true && !startsWithMachine(machine, cluster.formula)) {
     notes.push(
-      `${cluster.formula} runs in the session of a person, and ends with it. To let it start with ` +
-        `the machine: brew services stop ${cluster.formula}, then run the setup again.`,
+      `${cluster.formula} runs in the session of a person, and ends with it. To let it start ` +
+        `with the machine: brew services stop ${cluster.formula}, then run the setup again.`,
     )
   }
   return notes
@@ -166,7 +158,7 @@ export function homebrewInstallation(
         clustersOf(machine, prefix).some((cluster) => cluster.formula === formula),
       actions: [command(...asOwner, 'env', 'HOMEBREW_NO_ASK=1', brew, 'install', formula)],
       ifItFails:
-        'Check that this machine reaches the servers of Homebrew, and what the output above says. ' +
+        'Check that this machine reaches the servers of Homebrew, and what the output says. ' +
         `If only the cluster is missing: brew postinstall ${formula}`,
     },
   ]

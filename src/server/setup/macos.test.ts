@@ -118,7 +118,7 @@ test('a service that stopped is started again', async () => {
   expect(machine.takeChanges()).toEqual(['launchctl kickstart system/svc-server'])
 })
 
-test('a service that launchd does not keep running fails the setup, which names its log', async () => {
+test('a service that launchd does not keep running fails the setup', async () => {
   const machine = mac()
   machine.setFlag('crashes')
   const failure = await machine.setUp('--yes').catch((error) => error)

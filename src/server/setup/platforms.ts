@@ -77,7 +77,7 @@ const MACOS: Platform = {
 
 /** Returns the words before a command that root runs as another user. */
 export function asUser({ family }: Platform, user: string): readonly string[] {
-  // Nobody answers a question of sudo, and root needs no password.
+  // sudo asks no question, since root needs no password.
   if (family === 'macos') return ['sudo', '-n', '-H', '-u', user, '--']
   return ['runuser', '-u', user, '--']
 }

@@ -1,33 +1,11 @@
 /** The steps that bring PostgreSQL, a role and a database to this machine. */
+import type { Cluster } from './cluster.ts'
 import { unsupported } from './faults.ts'
-import {
-  findHomebrewCluster,
-  type Homebrew,
-  homebrewInstallation,
-  homebrewStart,
-} from './homebrew.ts'
+import { findHomebrewCluster, homebrewInstallation, homebrewStart } from './homebrew.ts'
 import { USER } from './locations.ts'
 import type { Machine } from './machine.ts'
 import { asUser, OLDEST_VERSION, PGDG_VERSION, type Platform } from './platforms.ts'
 import { command, type Step, waitUntil } from './steps.ts'
-
-/** A cluster of PostgreSQL: the one that the machine has, or the one that its package creates. */
-export interface Cluster {
-  /** Null if it does not exist yet. */
-  readonly existing: { readonly version: number; readonly name: string } | null
-  readonly port: number
-  readonly socketDirectory: string
-  /** The user of the operating system who is its superuser. */
-  readonly superuser: string
-  /** Directory of its programs, with a slash at the end; empty for those of the search path. */
-  readonly programs: string
-  /** Options by which its programs find the socket. */
-  readonly options: readonly string[]
-  /** Null unless Homebrew brings and starts it. */
-  readonly homebrew: Homebrew | null
-  /** Facts for the operator. */
-  readonly notes: readonly string[]
-}
 
 const PORT = 5432
 const SOCKETS = '/var/run/postgresql'

@@ -57,7 +57,7 @@ function plainVariables(variables: unknown): ServiceVariables {
   )
 }
 
-/** The script of `svc-server.plist`, which reads a file of settings and becomes its first argument. */
+/** The script of `svc-server.plist`, which reads a file of settings and becomes the server. */
 const WITH_SETTINGS = /^set -a; \. (\/[\w./-]+); exec "\$0" "\$@"$/
 
 /** Returns the executable of a daemon, and the settings that its shell gives it. */
