@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Installer } from '../testing/setup/installer.ts'
-import { VERSION } from './origin/installer-fixture.ts'
+import { TARGET, VERSION } from './origin/installer-fixture.ts'
 
 let installer: Installer
 let work: string
@@ -58,6 +58,33 @@ test.each([
   const result = installer.install(args, { PATH: path, DESTDIR: join(work, 'root') })
   expect([result.status, existsSync(join(work, 'bin'))]).toEqual([1, false])
   expect(result.stderr).toContain(reason)
+})
+
+test.each([
+  ['Darwin', 0, 'ran setup --with-postgres --yes'],
+  ['FreeBSD', 1, '--with-postgres is for Linux and macOS.'],
+])('the setup on %s exits with %i', (system, status, said) => {
+  installer.release({ script: SAYS })
+  mkdirSync(join(work, 'fake'))
+  writeFileSync(join(work, 'fake/uname'), `#!/bin/sh\necho ${system}\n`, { mode: 0o755 })
+  const path = `${join(work, 'fake')}:/usr/bin:/bin:/usr/sbin:/sbin`
+  const variables = { PATH: path, SVC_TARGET: TARGET }
+  const result = installer.install(['--with-postgres', '--yes'], variables)
+  expect([result.status, existsSync(join(work, 'bin'))]).toEqual([status, status === 0])
+  expect(result.stdout + result.stderr).toContain(said)
+})
+
+test('executables that a daemon of launchd runs are not removed', () => {
+  installer.release()
+  installer.install()
+  const root = join(work, 'root')
+  const plist = join(root, 'Library/LaunchDaemons/svc-server.plist')
+  mkdirSync(join(plist, '..'), { recursive: true })
+  writeFileSync(plist, `<string>${join(work, 'bin/svc-server')}</string>`)
+  const refused = installer.install(['--uninstall'], { DESTDIR: root })
+  expect(refused.stderr).toContain('svc-server setup --uninstall')
+  rmSync(plist)
+  expect(installer.install(['--uninstall'], { DESTDIR: root }).status).toBe(0)
 })
 
 test('executables that a service runs are not removed', () => {

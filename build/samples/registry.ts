@@ -157,6 +157,10 @@ export const EXEMPT: readonly ExemptSamples[] = [
     of: `${DOCS}/origin.md#${place}`,
     reason: 'Programs of others at a published release; tests of build/origin run them at another.',
   })),
+  ...['on-macos 1', 'on-macos 2'].map((place) => ({
+    of: `${DOCS}/setup.md#${place}`,
+    reason: 'Commands of macOS and its launchd.',
+  })),
   {
     of: `${DOCS}/operations.md#plan-the-disk 1`,
     reason: 'A maintenance statement for a store in PostgreSQL, in the syntax of PostgreSQL.',
