@@ -1,6 +1,7 @@
 /** `npm test`: runs every test, including those of the executables, from a fresh clone. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { longTests } from './long-tests.mjs'
 import {
   BUN,
   checkMachine,
@@ -18,13 +19,9 @@ const report = join(ROOT, 'dist/test-report.json')
 rmSync(report, { force: true })
 const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-const status = await foreground(BUN, [
-  '--bun',
-  vitest,
-  'run',
-  ...reporters,
-  ...process.argv.slice(2),
-])
+// `--long` names the tests that do more in the long run.
+const named = process.argv.slice(2).flatMap((each) => (each === '--long' ? longTests(ROOT) : each))
+const status = await foreground(BUN, ['--bun', vitest, 'run', ...reporters, ...named])
 const { passed, failed } = count()
 say(`${passed} passed, ${failed} failed`)
 process.exitCode = status === 0 && failed === 0 ? 0 : 1
