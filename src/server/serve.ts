@@ -153,6 +153,7 @@ async function awaitCertificate(
   const message = 'Addresses that end TLS are opened once the authority has issued a certificate.'
   log.warn('server.certificate_awaited', { message })
   await certificate.issued()
+  if (certificate.isStopped) return
   listen(context, listeners)
   watchCertificate(context, listeners)
 }

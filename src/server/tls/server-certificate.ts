@@ -24,6 +24,7 @@ export class ServerCertificate {
   #pair: CertificatePair | null
   #watch: CertificateWatch | null = null
   #orders: CertificateOrders | null = null
+  #isStopped = false
 
   /** Returns null if no listener ends TLS. */
   static of(
@@ -52,9 +53,14 @@ export class ServerCertificate {
     return this.#watch?.pair ?? this.#pair
   }
 
-  /** Gives each new certificate to `onCertificate`. */
+  /** True once the server closes: from then on nothing may be opened for a certificate. */
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  /** Gives each new certificate to `onCertificate`, until the stop. */
   watch(onCertificate: (pair: CertificatePair) => void): void {
-    if (this.#pair === null || this.#watch !== null) return
+    if (this.#pair === null || this.#watch !== null || this.#isStopped) return
     const { paths } = this.#tls
     this.#watch = new CertificateWatch({
       paths,
@@ -92,6 +98,7 @@ export class ServerCertificate {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true
     this.#watch?.stop()
     await this.#orders?.stop()
   }

@@ -22,6 +22,8 @@ export interface OrderOptions {
   readonly challenges: Challenges
   /** Ends the order. */
   readonly signal: AbortSignal
+  /** Called before the authority is told of the order: from then on it may count there. */
+  readonly onOrder: () => void
 }
 
 export interface IssuedCertificate {
@@ -34,7 +36,7 @@ export type OrderCertificate = (options: OrderOptions) => Promise<IssuedCertific
 
 /** Throws AcmeFailure, and errors of the library. */
 export const orderCertificate: OrderCertificate = async (options) => {
-  const { settings, system, accountKey, challenges, signal } = options
+  const { settings, system, accountKey, challenges, signal, onOrder } = options
   useTransport(new AcmeTransport({ ...settings, system, signal }))
   const { directoryUrl, domains, email } = settings
   const client = new Client({ directoryUrl, accountKey: accountKey.reveal() })
@@ -42,6 +44,9 @@ export const orderCertificate: OrderCertificate = async (options) => {
   const contact = email === null ? [] : [`mailto:${email}`]
   await client.createAccount({ termsOfServiceAgreed: true, contact })
   const identifiers = domains.map((value) => ({ type: 'dns', value }))
+  // The library signs a request before it sends it, so a stop until then has ordered nothing.
+  signal.throwIfAborted()
+  onOrder()
   const order = await client.createOrder({ identifiers })
   const published: string[] = []
   try {

@@ -183,8 +183,12 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
   })
 
   test('a stop ends an order in progress, which does not count as failed', async () => {
-    const slow: OrderCertificate = ({ signal }) =>
-      new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('ended'))))
+    const slow: OrderCertificate = ({ signal, onOrder }) => {
+      onOrder()
+      return new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('ended'))),
+      )
+    }
     for (let i = 0; i < FAILED_ORDERS_PER_HOUR_MAX; i++) {
       const orders = open(slow)
       const running = orders.check()

@@ -97,7 +97,10 @@ export class CertificateOrders {
     await this.#running
   }
 
-  /** Ends an order in progress. */
+  /**
+   * Ends an order in progress. A certificate that was issued just before is stored for the next
+   * start, and passed to no one.
+   */
   async stop(): Promise<void> {
     this.#stopping.abort()
     if (this.#timer !== null) clearTimeout(this.#timer)
@@ -129,17 +132,21 @@ export class CertificateOrders {
     const { settings, system, challenges, order } = this.#options
     const late = AbortSignal.timeout(ORDER_MILLIS_MAX)
     const signal = AbortSignal.any([this.#stopping.signal, late])
+    let isOrdered = false
+    const onOrder = () => {
+      isOrdered = true
+    }
     try {
       this.#files.prepare()
       const accountKey = this.#files.accountKey()
       this.#keep({ orders: withOrder(this.#record.orders, system.nowMillis()) })
-      const issued = await order({ settings, system, accountKey, challenges, signal })
+      const issued = await order({ settings, system, accountKey, challenges, signal, onOrder })
       const certificate = this.#checked(issued)
       this.#files.writeCertificate(issued.chain, issued.key)
       this.#succeed(certificate)
     } catch (error) {
-      if (this.#stopping.signal.aborted) this.#keepOutcome(this.#ended('cancelled'))
-      else this.#fail(error)
+      if (!this.#stopping.signal.aborted) this.#fail(error)
+      else this.#keepOutcome(isOrdered ? this.#ended('cancelled') : this.#withoutPending())
     }
   }
 
@@ -170,6 +177,8 @@ export class CertificateOrders {
     const message = `The authority issued a certificate of ${names}, until ${endsAt}.`
     log.info('server.certificate_ordered', { message, names, endsAt })
     this.#keepOutcome({ ...this.#ended('issued'), retryAtMillis: 0, failure: null })
+    // Nothing would close the listeners that a certificate opens after the stop.
+    if (this.#stopping.signal.aborted) return
     onIssued()
     this.#first.resolve()
   }
@@ -189,6 +198,12 @@ export class CertificateOrders {
     const nextAt = new Date(this.nextMillis).toISOString()
     const message = `No certificate was issued: ${reason}. The next order is at ${nextAt}.`
     log.warn('server.certificate_order_failed', { message, reason, nextAt })
+  }
+
+  /** Leaves out the order in progress, of which the authority does not know. */
+  #withoutPending(): Pick<CertificateOrdersFile, 'orders'> {
+    const orders = this.#record.orders
+    return { orders: orders.at(-1)?.outcome === 'pending' ? orders.slice(0, -1) : orders }
   }
 
   #ended(outcome: 'cancelled' | 'failed' | 'issued'): Pick<CertificateOrdersFile, 'orders'> {
