@@ -22,7 +22,7 @@ export interface OrderOptions {
   readonly challenges: Challenges
   /** Ends the order. */
   readonly signal: AbortSignal
-  /** Called before the authority is told of the order: from then on it may count there. */
+  /** Called before the request that creates the order: from then on it may count there. */
   readonly onOrder: () => void
 }
 

@@ -200,7 +200,7 @@ export class CertificateOrders {
     log.warn('server.certificate_order_failed', { message, reason, nextAt })
   }
 
-  /** Leaves out the order in progress, of which the authority does not know. */
+  /** Removes the record of an order whose request was not sent. */
   #withoutPending(): Pick<CertificateOrdersFile, 'orders'> {
     const orders = this.#record.orders
     return { orders: orders.at(-1)?.outcome === 'pending' ? orders.slice(0, -1) : orders }

@@ -62,7 +62,7 @@ function open(): CertificateOrders {
 
 const outcomes = () => readOrders(settings.directory)!.orders.map(({ outcome }) => outcome)
 
-test('a certificate that is issued in the instant of a stop is stored, but not announced', async () => {
+test('a certificate that arrives during a stop is stored, but not announced', async () => {
   const orders = open()
   let isAnnounced = false
   void orders.issued.then(() => {
@@ -80,7 +80,7 @@ test('a certificate that is issued in the instant of a stop is stored, but not a
   expect({ issued, isAnnounced }).toEqual({ issued: 0, isAnnounced: false })
 })
 
-test('a stop before the authority knew of the order leaves the budget as it was', async () => {
+test('a stop before the request that creates the order leaves the budget as it was', async () => {
   const orders = open()
   orders.start()
   expect(outcomes()).toEqual(['pending'])
@@ -88,7 +88,7 @@ test('a stop before the authority knew of the order leaves the budget as it was'
   expect(outcomes()).toEqual([])
 })
 
-test('a stop after the authority knew of the order counts it as cancelled', async () => {
+test('a stop after the request that creates the order counts it as cancelled', async () => {
   const orders = open()
   orders.start()
   options!.onOrder()
