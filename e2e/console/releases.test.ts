@@ -158,6 +158,11 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     for (let i = 0; i < 5; i++) await page.tab.press('PageUp')
     await page.tab.press('ArrowRight')
     await page.sees('Its share of the callers: 51 %')
+    // A change of another operator, which the page loads, leaves the form as it is.
+    await app.svc(argv`promote ${root} --channel gamma --release ${second} --expected empty`)
+    await page.click('Reload')
+    await page.sees('To gamma')
+    await page.sees('Its share of the callers: 51 %')
     await page.isAccessible('canary')
     await page.click('Set the shares …')
     await page.sees(`${second}=5100`)

@@ -27,7 +27,7 @@ export function ReleasesPage() {
         {(known) => (
           <>
             <Channels status={known} reload={status.reload} />
-            <ServingSection key={known.revision} status={known} reload={status.reload} />
+            <ServingSection status={known} reload={status.reload} />
             <Published status={known} reload={status.reload} />
             <ReleaseDiff status={known} />
             <DryRun key={`dry run ${known.revision}`} status={known} />

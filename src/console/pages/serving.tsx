@@ -19,11 +19,10 @@ const POLICY_MS = 3_000
 
 export function ServingSection({ status, reload }: { status: Status; reload: () => void }) {
   const id = environmentId.value
-  const policy = useLoaded(
-    `${id} ${status.revision}`,
-    (background) => call('readServingPolicy', id, {}, { background }),
-    { everyMs: POLICY_MS },
-  )
+  // Not by the revision of the status: a change of another operator leaves the form as it is.
+  const policy = useLoaded(id, (background) => call('readServingPolicy', id, {}, { background }), {
+    everyMs: POLICY_MS,
+  })
   const reloadAll = (): void => {
     policy.reload()
     reload()
