@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
 const FOLDERS = ['src', 'build', 'testing', 'bench', 'e2e']
-/** What a module has that does more in the long run. */
+/** A module that does more in the long run reads this setting. */
 const READS_SETTING = /process\.env\.SVC_TEST_LONG\b/
 const IMPORTED = /\bfrom '(\.[^']+\.ts)'/g
 const LONG_NAME = /\.(long|fuzz)\.test\.ts$/
@@ -30,7 +30,7 @@ export function longTests(root) {
     .sort()
 }
 
-/** What ships does not read the setting. */
+/** Modules of the product do not read the setting. */
 function isOfTests(root, path) {
   return !path.startsWith(join(root, 'src/')) || path.endsWith('.test.ts')
 }
