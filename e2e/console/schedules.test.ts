@@ -121,7 +121,7 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.text()).not.toContain('Done: Cancel')
     const states = `[...document.querySelectorAll('[aria-label="Scheduled Functions"] tbody tr')]
       .map((row) => row.children[1].innerText).join()`
-    expect(await page.tab.evaluate(states)).toBe('pending')
+    await expect.poll(() => page.tab.evaluate(states)).toBe('pending')
     await page.click('Cancel … sch_')
     await page.sees('svc scheduled cancel sch_')
     await page.click('Cancel the run')
