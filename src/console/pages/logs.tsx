@@ -4,8 +4,10 @@ import type { LogRecord } from '../../wire/logs.ts'
 import { nowMillis } from '../clock.ts'
 import { durationText, timeText } from '../formats.ts'
 import { useLoaded } from '../loading.ts'
+import { Choice, TextFilter } from '../parts/filters.tsx'
+import { RecordDetails } from '../parts/log-records.tsx'
 import { Badge, Empty, FailureNote, Page, Reload, Result, Section } from '../parts/page.tsx'
-import { Block, Shown } from '../parts/shown.tsx'
+import { Shown } from '../parts/shown.tsx'
 import { call, type Failure, failureOf, follow } from '../requests.ts'
 import { environmentId, go, hrefOf, may, route } from '../state.ts'
 import { RequestTimeline } from './request-timeline.tsx'
@@ -14,8 +16,8 @@ import { RequestTimeline } from './request-timeline.tsx'
 const RECORDS_MAX = 200
 /** Ages of the oldest shown record in seconds, by the label of the choice. */
 const SPANS: Readonly<Record<string, number>> = { '15m': 900, '1h': 3_600, '1d': 86_400 }
-const LEVELS = ['', 'debug', 'info', 'warn', 'error']
-const STREAMS = ['', 'platform', 'function', 'audit']
+const LEVELS = ['debug', 'info', 'warn', 'error']
+const STREAMS = ['platform', 'function', 'audit']
 
 /** The filters of the address, as the route has them. */
 interface Filters {
@@ -122,54 +124,15 @@ function FilterForm({ filters }: { filters: Filters }) {
     <form onSubmit={submit}>
       <Choice name="level" label="Lowest level" value={filters.level} choices={LEVELS} />
       <Choice name="stream" label="Stream" value={filters.stream} choices={STREAMS} />
-      <Choice
-        name="since"
-        label="Since"
-        value={filters.since}
-        choices={['', ...Object.keys(SPANS)]}
-      />
-      <Input name="function" label="Function" value={filters.function} />
-      <Input name="request" label="Request" value={filters.request} />
-      <Input name="text" label="Text in the record" value={filters.text} />
+      <Choice name="since" label="Since" value={filters.since} choices={Object.keys(SPANS)} />
+      <TextFilter name="function" label="Function" value={filters.function} />
+      <TextFilter name="request" label="Request" value={filters.request} />
+      <TextFilter name="text" label="Text in the record" value={filters.text} />
       <button type="submit" class="main">
         Filter
       </button>
       <a href={hrefOf('logs')}>All records</a>
     </form>
-  )
-}
-
-function Choice({
-  name,
-  label,
-  value,
-  choices,
-}: {
-  name: string
-  label: string
-  value: string
-  choices: readonly string[]
-}) {
-  return (
-    <label class="field">
-      <span class="label">{label}</span>
-      <select name={name} value={value}>
-        {choices.map((each) => (
-          <option key={each} value={each} selected={each === value}>
-            {each === '' ? 'any' : each}
-          </option>
-        ))}
-      </select>
-    </label>
-  )
-}
-
-function Input({ name, label, value }: { name: string; label: string; value: string }) {
-  return (
-    <label class="field">
-      <span class="label">{label}</span>
-      <input name={name} defaultValue={value} autocomplete="off" spellcheck={false} />
-    </label>
   )
 }
 
@@ -240,44 +203,4 @@ function causeOf({ fields = {}, message }: LogRecord): string | null {
   const { trace, detail } = fields
   const cause = typeof trace === 'string' ? trace.trim().split('\n')[0]! : detail
   return typeof cause === 'string' && cause !== '' && cause !== message ? cause : null
-}
-
-/** The fields that the line above has already. */
-const IN_LINE = ['cursor', 'atMicros', 'level', 'message', 'fields', 'projectId', 'environmentId']
-
-/** All facts of a record; texts of several lines, such as a stack, stand in full. */
-export function RecordDetails({ record }: { record: LogRecord }) {
-  const { fields = {}, ...own } = record
-  const facts = [
-    ...Object.entries(own).filter(([name]) => !IN_LINE.includes(name)),
-    ...Object.entries(fields),
-  ]
-  return (
-    <>
-      {record.message.length > 400 && <Block text={record.message} label="Message" />}
-      <dl>
-        {facts.map(([name, value]) => (
-          <Fact key={name} name={name} value={value} />
-        ))}
-      </dl>
-    </>
-  )
-}
-
-function Fact({ name, value }: { name: string; value: unknown }) {
-  const text = typeof value === 'string' ? value : JSON.stringify(value)
-  return (
-    <>
-      <dt>
-        <Shown text={name} max={80} />
-      </dt>
-      <dd>
-        {text.includes('\n') ? (
-          <Block text={text} label={name} />
-        ) : (
-          <Shown text={text} max={2_000} />
-        )}
-      </dd>
-    </>
-  )
 }

@@ -1,13 +1,13 @@
 /** Functions: the catalog of a target, and one Function with its arguments, runs and failures. */
 import { durationText, timeText } from '../../formats.ts'
 import { useLoaded } from '../../loading.ts'
-import { Badge, Empty, Page, Reload, Result, Section } from '../../parts/page.tsx'
+import { RecordList } from '../../parts/log-records.tsx'
+import { Empty, Page, Reload, Result, Section } from '../../parts/page.tsx'
 import { Block, Shown } from '../../parts/shown.tsx'
 import { Table } from '../../parts/table.tsx'
 import { TargetChoice, useTarget } from '../../parts/targets.tsx'
 import { call } from '../../requests.ts'
 import { environmentId, hrefOf, may, route } from '../../state.ts'
-import { RecordDetails } from '../logs.tsx'
 import type { FunctionField } from './function-field.ts'
 import { RunSection } from './run-form.tsx'
 
@@ -147,25 +147,7 @@ function Failures({ name }: { name: string }) {
           items.length === 0 ? (
             <Empty>The log has no failure of this Function.</Empty>
           ) : (
-            <ul class="log">
-              {items.toReversed().map((record) => (
-                <li key={record.cursor}>
-                  <div class="line">
-                    <time>{timeText(record.atMicros)}</time>
-                    <Badge text={record.level} />
-                    <span class="text">
-                      <Shown text={record.message} max={400} />
-                    </span>
-                    {record.requestId !== undefined && (
-                      <a href={hrefOf('logs', { request: record.requestId })}>
-                        Records of the request
-                      </a>
-                    )}
-                  </div>
-                  <RecordDetails record={record} />
-                </li>
-              ))}
-            </ul>
+            <RecordList records={items} />
           )
         }
       </Result>

@@ -1,12 +1,11 @@
 /** The records of the log of one scheduled run. */
 import { idMillis, isId } from '../../../value/ids.ts'
-import { timeText } from '../../formats.ts'
 import { useLoaded } from '../../loading.ts'
-import { Badge, Empty, Reload, Result, Section } from '../../parts/page.tsx'
+import { RecordList } from '../../parts/log-records.tsx'
+import { Empty, Reload, Result, Section } from '../../parts/page.tsx'
 import { Identifier, Shown } from '../../parts/shown.tsx'
 import { call } from '../../requests.ts'
 import { environmentId, hrefOf } from '../../state.ts'
-import { RecordDetails } from '../logs.tsx'
 
 /** Records of the Function that are looked at, the newest since the run was scheduled. */
 const RECORDS_MAX = 1_000
@@ -37,25 +36,7 @@ export function RunRecords({ scheduledId, name }: { scheduledId: string; name: s
               this run.
             </Empty>
           ) : (
-            <ul class="log">
-              {found.toReversed().map((record) => (
-                <li key={record.cursor}>
-                  <div class="line">
-                    <time>{timeText(record.atMicros)}</time>
-                    <Badge text={record.level} />
-                    <span class="text">
-                      <Shown text={record.message} max={400} />
-                    </span>
-                    {record.requestId !== undefined && (
-                      <a href={hrefOf('logs', { request: record.requestId })}>
-                        Records of the request
-                      </a>
-                    )}
-                  </div>
-                  <RecordDetails record={record} />
-                </li>
-              ))}
-            </ul>
+            <RecordList records={found} />
           )
         }
       </Result>

@@ -3,6 +3,7 @@ import { SCHEDULED_STATES } from '../../../value/scheduling/scheduled-work.ts'
 import { nowMillis } from '../../clock.ts'
 import { timeText } from '../../formats.ts'
 import { useLoaded } from '../../loading.ts'
+import { Choice, TextFilter } from '../../parts/filters.tsx'
 import { Badge, Empty, Reload, Result, Section } from '../../parts/page.tsx'
 import { Identifier, Shown } from '../../parts/shown.tsx'
 import { Table } from '../../parts/table.tsx'
@@ -73,40 +74,12 @@ function Filter({ state, since, name }: { state: string; since: string; name: st
     <form onSubmit={submit}>
       <Choice name="state" label="State" value={state} choices={SCHEDULED_STATES} />
       <Choice name="since" label="Scheduled since" value={since} choices={Object.keys(SPANS)} />
-      <label class="field">
-        <span class="label">Function</span>
-        <input name="name" defaultValue={name} autocomplete="off" spellcheck={false} />
-      </label>
+      <TextFilter name="name" label="Function" value={name} />
       <button type="submit" class="main">
         Filter
       </button>
       <a href={hrefOf('schedules')}>All</a>
     </form>
-  )
-}
-
-function Choice({
-  name,
-  label,
-  value,
-  choices,
-}: {
-  name: string
-  label: string
-  value: string
-  choices: readonly string[]
-}) {
-  return (
-    <label class="field">
-      <span class="label">{label}</span>
-      <select name={name} value={value}>
-        {['', ...choices].map((each) => (
-          <option key={each} value={each} selected={each === value}>
-            {each === '' ? 'any' : each}
-          </option>
-        ))}
-      </select>
-    </label>
   )
 }
 
