@@ -11,6 +11,7 @@ import {
   openSync,
   readdirSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -30,14 +31,18 @@ export function withPath<T>(path: string, work: () => T): T {
     return work()
   } catch (error) {
     const reason = errorCode(error instanceof FileFailure ? error.cause : error)
-    // Readers handle a missing file themselves, so the directory of a new file is missing.
-    if (isMissing(error) || reason === 'ENOTDIR') {
-      throw failed(`There is no directory ${dirname(path)}.`, error)
-    }
+    if (isMissing(error) || reason === 'ENOTDIR') throw failed(missing(path), error)
     if (error instanceof FileFailure) throw failed(`${path} is not ${error.message}.`, error)
     if (reason === undefined) throw error
     throw failed(`${path}: ${reason}.`, error)
   }
+}
+
+/** Names the directory if that is missing, since a file was to be created in it. */
+function missing(path: string): string {
+  const directory = dirname(path)
+  const exists = statSync(directory, { throwIfNoEntry: false })?.isDirectory() ?? false
+  return exists ? `${path} does not exist.` : `There is no directory ${directory}.`
 }
 
 function isMissing(error: unknown): boolean {

@@ -54,5 +54,7 @@ export async function runServer(
 
 /** Returns the reason of a wrong use without the argument, which may be a pasted secret. */
 function wrongUse(unknownMode: boolean): string {
-  return unknownMode ? 'unknown mode' : 'the mode takes no such argument; settings are variables'
+  return unknownMode
+    ? 'unknown mode'
+    : 'the mode does not take these arguments; settings are variables'
 }

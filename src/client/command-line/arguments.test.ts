@@ -149,6 +149,9 @@ describe('the command line', () => {
   it.each([
     [['statsu'], 'Unknown command statsu. Did you mean status?'],
     [['relase', '--remote'], 'Unknown command relase. Did you mean release?'],
+    [['clints'], 'Unknown command clints. Did you mean clients?'],
+    [['client', 'list', '--root', 'x'], 'Unknown command client. Did you mean clients list?'],
+    [['relase', 'x'], 'Unknown command relase. Did you mean release?'],
     [['zzz'], 'Unknown command zzz.'],
     [['007'], 'Unknown command 007.'],
     [[''], 'Unknown command (empty).'],

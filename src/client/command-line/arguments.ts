@@ -94,7 +94,14 @@ function unknownCommand(rest: readonly string[], commands: readonly CommandSpec[
     }
     typed = `${group} ${next}`
   }
-  return usage(`Unknown command ${shown(typed)}.${suggestion(typed, names)}`)
+  const groups = names.flatMap((name) => {
+    const words = name.split(' ')
+    return words.slice(1).map((_, i) => words.slice(0, i + 1).join(' '))
+  })
+  const end = rest.findIndex((word) => word.startsWith('-'))
+  const words = rest.slice(0, end === -1 ? rest.length : end).join(' ')
+  const near = suggestion(words, names) || suggestion(typed, [...names, ...groups])
+  return usage(`Unknown command ${shown(typed)}.${near}`)
 }
 
 /**
