@@ -196,6 +196,11 @@ describe('the command line', () => {
     [['status', '--remote='], '--remote takes no value.'],
     [['login', '--url', 'x', '--no-open=1'], '--no-open takes no value.'],
     [['login'], '--url <ORIGIN> is required: Origin of the management service.'],
+    [
+      ['init'],
+      '--root <DIR> is required: The new root, which a server serves. ' +
+        '--workspace <DIR> is required: The Workspace, which has the source of the Functions.',
+    ],
     [['status', '--remote', 'extra'], 'Unexpected extra.'],
     [['status', '--remote', '--', '--extra'], 'Unexpected --extra.'],
     [CALL, 'FUNCTION is required.'],

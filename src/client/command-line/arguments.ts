@@ -188,14 +188,24 @@ function checkOptionWords(words: readonly string[], spec: CommandSpec): void {
   }
 }
 
+/** Names all missing options at once. */
+function requireOptions(program: CAC, command: Command, spec: CommandSpec): void {
+  const missing = Object.entries(spec.options).filter(
+    ([, { required }], i) => required && program.options[command.options[i]!.name] === undefined,
+  )
+  if (missing.length === 0) return
+  const each = missing.map(
+    ([name, option]) => `${optionForm(name, option)} is required: ${option.description}.`,
+  )
+  throw usage(each.join(' '), spec)
+}
+
 function readOptions(program: CAC, command: Command, spec: CommandSpec): Invocation['options'] {
+  requireOptions(program, command, spec)
   const options: Record<string, string | readonly string[] | boolean | undefined> = {}
   for (const [i, [name, declared]] of Object.entries(spec.options).entries()) {
     const value: string | string[] | boolean | undefined = program.options[command.options[i]!.name]
     const isGiven = value !== undefined
-    if (declared.required && !isGiven) {
-      throw usage(`${optionForm(name, declared)} is required: ${declared.description}.`, spec)
-    }
     if (declared.value === null) options[name] = isGiven
     else if ([value].flat().includes(GUARD)) throw usage(`--${name} needs a value.`, spec)
     else if (declared.repeats) {
