@@ -8,7 +8,7 @@ import { openExport } from '../../src/client/imports/archives/open-export.ts'
 import { convert } from '../../src/client/imports/conversion.ts'
 import { OutputDirectory } from '../../src/client/imports/output/output-directory.ts'
 import type { ImportReport } from '../../src/client/imports/output/reports.ts'
-import type { Source } from '../../src/client/imports/source.ts'
+import type { Progress, Source } from '../../src/client/imports/source.ts'
 import type { Json } from '../../src/value/strict-json.ts'
 
 export interface Converted {
@@ -22,12 +22,12 @@ export interface Converted {
   all(): Record<string, string>
 }
 
-const PROGRESS = { step: () => {}, check: () => {} }
+const PROGRESS: Progress = { step: () => {}, check: () => {} }
 
 /** Converts an archive, or the export at a path. */
 export async function converted(
   exported: Uint8Array | string,
-  openSource: (files: ExportFiles) => Promise<Source>,
+  openSource: (files: ExportFiles, progress: Progress) => Promise<Source>,
 ): Promise<Converted> {
   const home = mkdtempSync(join(tmpdir(), 'svc-import-'))
   onTestFinished(() => rmSync(home, { recursive: true, force: true }))
@@ -38,7 +38,7 @@ export async function converted(
   const output = OutputDirectory.create(directory)
   let report: ImportReport
   try {
-    const source = await openSource(files)
+    const source = await openSource(files, PROGRESS)
     try {
       report = await convert(source, output, PROGRESS)
     } finally {

@@ -1,5 +1,6 @@
 /** Converts the collections of an export to a schema, JSON lines and files. */
 import { sha256Stream } from '../../system/digests.ts'
+import { FIELD_NAME } from '../../value/manifest.ts'
 import { plainWriter } from '../../value/plain/writer.ts'
 import { plainReader } from '../../value/plain.ts'
 import { encodeStored } from '../../value/stored.ts'
@@ -23,7 +24,7 @@ import {
   reportText,
 } from './output/reports.ts'
 import { type SchemaTable, schemaText } from './output/schema-text.ts'
-import type { Source, SourceCollection } from './source.ts'
+import type { Progress, Source, SourceCollection } from './source.ts'
 
 /** The field that keeps the ID of the export, so that links and texts with it can be resolved. */
 const IMPORTED_ID = 'importedId'
@@ -33,13 +34,6 @@ const DOCUMENT_BYTES_MAX = 1024 * 1024
 /** Bytes of an index key, less what the encoding of its fields may add. */
 const INDEX_TEXT_BYTES_MAX = 1_000
 const REASONS_MAX = 8
-
-export interface Progress {
-  /** Says what is done. */
-  step(text: string): void
-  /** Called often; throws if the conversion has to end. */
-  check(): void
-}
 
 /** Writes all of an export, and returns the report. Throws CLIENT_EXPORT_INVALID. */
 export async function convert(
@@ -96,7 +90,14 @@ async function planOf(collection: SourceCollection, progress: Progress): Promise
   }
   const taken = new Set<string>()
   const idField = fieldName(IMPORTED_ID, taken)
-  const names = new Map(shape.names.map((name) => [name, fieldName(name, taken)]))
+  // A field that needs no other name keeps its own.
+  for (const name of shape.names) if (FIELD_NAME.test(name)) taken.add(name)
+  const names = new Map(
+    shape.names.map((name) => {
+      const keeps = FIELD_NAME.test(name) && name !== idField
+      return [name, keeps ? name : fieldName(name, taken)]
+    }),
+  )
   const fields: FieldsJson = {
     [idField]: { type: 'string' },
     ...Object.fromEntries([...names].map(([from, to]) => [to, shape.fieldValidator(from)])),
@@ -154,6 +155,10 @@ async function writeCollection(
       sourceDigest.update(NEWLINE)
       if ('defect' in document) {
         leave(document.defect, document.raw)
+        continue
+      }
+      if (Buffer.byteLength(document.id) > INDEX_TEXT_BYTES_MAX) {
+        leave(`Expected an ID of at most ${INDEX_TEXT_BYTES_MAX} bytes.`, document.raw)
         continue
       }
       const id = importedId(table.name, collection.name, document.id)

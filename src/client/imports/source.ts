@@ -8,6 +8,13 @@ import type {
 } from './documents/source-values.ts'
 import type { Conversion } from './output/reports.ts'
 
+export interface Progress {
+  /** Says what is done. */
+  step(text: string): void
+  /** Called often; throws if the conversion has to end. */
+  check(): void
+}
+
 export interface SourceCollection {
   /** The name in the export. */
   readonly name: string

@@ -9,7 +9,7 @@ import {
 } from '../../contexts.ts'
 import type { ExportFiles } from '../../imports/archives/export-files.ts'
 import type { ImportReport } from '../../imports/output/reports.ts'
-import type { Source } from '../../imports/source.ts'
+import type { Progress, Source } from '../../imports/source.ts'
 import { requireTools } from '../../packages.ts'
 import { resolvePath } from '../../roots/roots.ts'
 import { formatBytes } from '../../sizes.ts'
@@ -66,10 +66,27 @@ const parse: CommandSpec = command({
     }),
 })
 
+const firebase: CommandSpec = command({
+  name: 'import firebase',
+  summary: 'Convert exports of Firebase',
+  details: DETAILS,
+  positionals: [
+    argument('EXPORT', 'A directory or a ZIP archive: export of Firestore, users.json, storage/'),
+  ],
+  options: OUT,
+  examples: ['svc import firebase exports --out from-firebase'],
+  run: (context, { out }, [path]) =>
+    convertExport(context, { path: path!, out }, async (files, progress) => {
+      const { openFirebase } = await import('../../imports/firebase/firebase.ts')
+      return openFirebase(files, progress)
+    }),
+})
+
 export const importCommands: readonly CommandSpec[] = [
   convex,
   pocketbase,
   parse,
+  firebase,
   importFilesCommand,
   importVerifyCommand,
 ]
@@ -82,7 +99,7 @@ interface Conversion {
 async function convertExport(
   context: Context,
   { path, out }: Conversion,
-  openSource: (files: ExportFiles) => Promise<Source>,
+  openSource: (files: ExportFiles, progress: Progress) => Promise<Source>,
 ): Promise<void> {
   const { openExport } = await import('../../imports/archives/open-export.ts')
   const { convert } = await import('../../imports/conversion.ts')
@@ -90,19 +107,20 @@ async function convertExport(
   const target = resolvePath(context.environment, out)
   const files = await openExport(resolvePath(context.environment, path))
   let step = 'reading the export'
+  const progress: Progress = {
+    step(text) {
+      step = text
+    },
+    check() {
+      if (context.signal.aborted) throw new Fault('CLIENT_INTERRUPTED')
+    },
+  }
   const work = async (): Promise<ImportReport> => {
     const output = OutputDirectory.create(target)
     let source: Source | null = null
     try {
-      source = await openSource(files)
-      const report = await convert(source, output, {
-        step(text) {
-          step = text
-        },
-        check() {
-          if (context.signal.aborted) throw new Fault('CLIENT_INTERRUPTED')
-        },
-      })
+      source = await openSource(files, progress)
+      const report = await convert(source, output, progress)
       output.commit()
       return report
     } finally {

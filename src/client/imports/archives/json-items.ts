@@ -7,8 +7,8 @@ const BACKSLASH = 0x5c
 const COMMA = 0x2c
 const OPEN = [0x5b, 0x7b]
 const CLOSE = [0x5d, 0x7d]
-/** A list, or an object whose first field is the list `results`. */
-const HEAD = /^\ufeff?\s*(?:\{\s*"results"\s*:\s*)?\[/
+/** A list, or an object whose first field is the list `results` or `users`. */
+const HEAD = /^\ufeff?\s*(?:\{\s*"(?:results|users)"\s*:\s*)?\[/
 const HEAD_BYTES_MAX = 256
 
 /**
@@ -99,5 +99,5 @@ class ItemSplitter {
 }
 
 function notAList(name: string) {
-  return exportInvalid(`${name} has neither a list nor an object that begins with "results".`)
+  return exportInvalid(`${name} has neither a list nor an object that begins with one.`)
 }

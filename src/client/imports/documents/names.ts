@@ -16,7 +16,7 @@ export function tableName(source: string, taken: Set<string>): string {
 /** Returns a free name for a field, and takes it. */
 export function fieldName(source: string, taken: Set<string>): string {
   if (FIELD_NAME.test(source)) return takeFree(source, taken)
-  const plain = source.replace(/[^A-Za-z0-9_]+/g, '_').replace(/^_+/, '')
+  const plain = source.replace(/[^A-Za-z0-9_]+/g, '_').replace(/^_+|_+$/g, '')
   return takeFree(/^[A-Za-z]/.test(plain) ? plain : `field${upperFirst(plain)}`, taken)
 }
 
