@@ -188,6 +188,19 @@ test('classes of Parse are in the server with equal counts and digests', async (
   }
 })
 
+test('exports of Firebase are in the server with equal counts and digests', async () => {
+  const out = join(home, 'from-firebase')
+  const app = await imported('firebase', join(FIXTURES, 'firebase-emulator.zip'), out)
+  try {
+    const report = await importAll(app, out)
+    expect(report.files.count).toBe(1)
+    const counts = report.collections.map(({ table, documents }: Json) => [table, documents])
+    expect(Object.fromEntries(counts)).toMatchObject({ rooms: 2, roomsMessages: 3, authUsers: 2 })
+  } finally {
+    await app.installation.dispose()
+  }
+})
+
 test('a directory that is not empty stays, and a failed conversion leaves nothing', async () => {
   const kept = join(home, 'kept')
   cpSync(FIXTURES, kept, { recursive: true })

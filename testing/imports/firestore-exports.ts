@@ -30,7 +30,7 @@ export function logOf(records: readonly Uint8Array[]): Buffer {
   let at = 0
   for (const record of records) {
     let from = 0
-    do {
+    for (let isWhole = false; !isWhole; ) {
       const room = BLOCK_BYTES - (at % BLOCK_BYTES)
       if (room < HEAD_BYTES) {
         parts.push(Buffer.alloc(room))
@@ -38,8 +38,8 @@ export function logOf(records: readonly Uint8Array[]): Buffer {
         continue
       }
       const piece = record.subarray(from, from + room - HEAD_BYTES)
-      const isLast = from + piece.length === record.length
-      const type = from === 0 ? (isLast ? 1 : 2) : isLast ? 4 : 3
+      isWhole = from + piece.length === record.length
+      const type = from === 0 ? (isWhole ? 1 : 2) : isWhole ? 4 : 3
       const body = Buffer.concat([Buffer.of(type), piece])
       const head = Buffer.alloc(6)
       head.writeUInt32LE(maskedChecksum(body), 0)
@@ -47,8 +47,7 @@ export function logOf(records: readonly Uint8Array[]): Buffer {
       parts.push(head, body)
       at += HEAD_BYTES + piece.length
       from += piece.length
-      if (isLast) break
-    } while (true)
+    }
   }
   return Buffer.concat(parts)
 }
@@ -92,14 +91,20 @@ function propertiesOf(fields: ReadonlyMap<string, FirestoreValue>): readonly Buf
   })
 }
 
-function propertyOf(name: string, value: FirestoreValue, isMultiple: boolean): Buffer {
-  const [meaning, content] = valueOf(value)
+/** `number` is that of an indexed property, 14, or of another one, 15, as the emulator writes it. */
+export function propertyOf(
+  name: string,
+  value: FirestoreValue,
+  isMultiple: boolean,
+  number: 14 | 15 = 15,
+): Buffer {
+  const [meaning, content] = contentOf(value)
   const head = meaning === 0 ? Buffer.alloc(0) : whole(1, meaning)
   const parts = [head, field(3, name), whole(4, isMultiple ? 1 : 0), field(5, content)]
-  return field(meaning === 0 ? 14 : 15, Buffer.concat(parts))
+  return field(number, Buffer.concat(parts))
 }
 
-function valueOf(value: FirestoreValue): readonly [meaning: number, content: Buffer] {
+function contentOf(value: FirestoreValue): readonly [meaning: number, content: Buffer] {
   if (value === null) return [0, Buffer.alloc(0)]
   if (typeof value === 'boolean') return [0, whole(2, value ? 1 : 0)]
   if (typeof value === 'string') return [0, field(3, value)]

@@ -9,11 +9,11 @@ import {
   convexLines,
   STORAGE_NUMBER,
 } from '../../../../testing/imports/convex-exports.ts'
+import { fieldsIn } from '../../../../testing/imports/schema-fields.ts'
 import { zipOf } from '../../../../testing/imports/zip-writer.ts'
 import { fc } from '../../../../testing/properties.ts'
 import { plainReader } from '../../../value/plain.ts'
 import { isJsonObject, parseStrictJson, ROUNDED } from '../../../value/strict-json.ts'
-import type { FieldsJson } from '../../../value/validators.ts'
 import { type Value, type ValueObject, valueEquals } from '../../../value/values.ts'
 import { importedId } from '../documents/document-ids.ts'
 import { openConvex } from './convex.ts'
@@ -334,7 +334,7 @@ it('random documents of Convex have equal values behind the conversion', async (
           documents: documents.map((fields, i) => [convexId(10_005, i), fields]),
         }
         const made = await converted(convexExport([table, users], files), openConvex)
-        const fields = fieldsOf(made.schema)
+        const fields = fieldsIn(made.schema, 'things')
         const read = plainReader({ type: 'object', fields })
         const lines = made.text('data/things.jsonl').split('\n').slice(0, -1)
         expect(lines).toHaveLength(documents.length)
@@ -355,30 +355,3 @@ it('random documents of Convex have equal values behind the conversion', async (
     { numRuns: 60 },
   )
 }, 300_000)
-
-/** Evaluates the schema, and returns the fields of the table `things`. */
-function fieldsOf(schema: string): FieldsJson {
-  const body = schema.replace(/^import .*\n/, '').replace('export default', 'return')
-  const one = (type: string) => (more?: unknown) => ({ type, ...(more as object) })
-  const v = {
-    ...Object.fromEntries(
-      ['null', 'boolean', 'timestamp', 'any', 'int64', 'float64', 'string', 'bytes'].map((type) => [
-        type,
-        one(type),
-      ]),
-    ),
-    id: (table: string) => ({ type: 'id', table }),
-    array: (items: unknown) => ({ type: 'array', items }),
-    object: (fields: unknown) => ({ type: 'object', fields }),
-    record: (values: unknown) => ({ type: 'record', values }),
-    union: (...members: unknown[]) => ({ type: 'union', members }),
-    nullable: (inner: unknown) => ({ type: 'nullable', inner }),
-    optional: (inner: unknown) => ({ type: 'optional', inner }),
-  }
-  const table = (fields: unknown) => {
-    const made = { fields, index: () => made, unique: () => made }
-    return made
-  }
-  const evaluate = new Function('defineSchema', 'table', 'v', body)
-  return evaluate((tables: unknown) => tables, table, v).things.fields
-}

@@ -53,7 +53,7 @@ export function fieldsOf(
 ): ReadonlyMap<string, SourceValue> {
   if (depth > VALUE_DEPTH_MAX) throw new ValidationError(`at most ${VALUE_DEPTH_MAX} levels`)
   const fields = new Map<string, SourceValue>()
-  const lists = new Map<string, SourceValue[]>()
+  const lists = new Map<string, { readonly items: SourceValue[]; readonly number: number }>()
   for (const number of PROPERTIES) {
     for (const each of entity.get(number) ?? []) {
       const property = message(each)
@@ -65,11 +65,17 @@ export function fieldsOf(
       }
       const value = propertyValue(property, reading, depth)
       if (!isMultiple) fields.set(name, value)
-      else if (list !== undefined) list.push(value)
-      else {
-        const begun = [value]
-        lists.set(name, begun)
-        fields.set(name, begun)
+      else if (list !== undefined) {
+        if (list.number !== number) {
+          reading.onConversion(
+            'items of lists that the export has in two parts: the unindexed items come last',
+          )
+        }
+        list.items.push(value)
+      } else {
+        const items = [value]
+        lists.set(name, { items, number })
+        fields.set(name, items)
       }
     }
   }
