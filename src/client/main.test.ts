@@ -204,6 +204,7 @@ const LINES: readonly (readonly string[])[] = [
   ['import', 'convex', 'notes.zip', '--out', 'imported'],
   ['import', 'pocketbase', 'notes.zip', '--out', 'imported'],
   ['import', 'parse', 'notes.zip', '--out', 'imported'],
+  ['import', 'firebase', 'notes.zip', '--out', 'imported'],
   ['import', 'files', 'imported', ...REMOTE],
   ['import', 'verify', 'imported', ...REMOTE, '--target', 'channel:main'],
   ['data', 'compact', '--table', 'notes', ...REMOTE, '--target', 'channel:main'],

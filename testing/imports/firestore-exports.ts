@@ -1,7 +1,7 @@
 /**
- * Managed exports of Cloud Firestore for tests, by the log format of LevelDB (doc/log_format.md) and
- * the messages of Datastore (`entity_bytes.proto`). The fixture of the emulator proves the reader;
- * these are for random and hostile documents.
+ * Managed exports of Cloud Firestore for tests, by the log format of LevelDB (doc/log_format.md)
+ * and the messages of Datastore (`entity_bytes.proto`). The fixture of the emulator proves the
+ * reader; these are for random and hostile documents.
  */
 import { maskedChecksum } from '../../src/client/imports/firebase/log-records.ts'
 import type { ZipFile } from './zip-writer.ts'
@@ -91,7 +91,7 @@ function propertiesOf(fields: ReadonlyMap<string, FirestoreValue>): readonly Buf
   })
 }
 
-/** `number` is that of an indexed property, 14, or of another one, 15, as the emulator writes it. */
+/** `number` is 14 for an indexed property, or 15 as the emulator writes each of them. */
 export function propertyOf(
   name: string,
   value: FirestoreValue,

@@ -12,6 +12,7 @@ import { exportInvalid } from './export-fault.ts'
 const COLLECTIONS_MAX = 1_000
 const PRIVATE_FILE = 0o600
 const PENDING_BYTES_MAX = 16 * 1024 * 1024
+const CHUNK_BYTES = 1024 * 1024
 
 interface Pending {
   readonly path: string
@@ -40,6 +41,7 @@ export class Spool {
   /** Writes what is in memory. Call it before `read`. */
   flush(): void {
     for (const pending of this.#collections.values()) {
+      if (pending.pieces.length === 0) continue
       const bytes = Buffer.concat(pending.pieces)
       pending.pieces = []
       withPath(pending.path, () => appendFileSync(pending.path, bytes, { mode: PRIVATE_FILE }))
@@ -49,7 +51,8 @@ export class Spool {
 
   async *read(collection: string): AsyncGenerator<Uint8Array> {
     let pending = Buffer.alloc(0)
-    for await (const chunk of createReadStream(this.#collections.get(collection)!.path)) {
+    const { path } = this.#collections.get(collection)!
+    for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
       pending = Buffer.concat([pending, chunk as Buffer])
       let from = 0
       while (pending.length - from >= 4) {

@@ -409,6 +409,22 @@ describe('a damaged export', () => {
   })
 })
 
+it('documents of several collections that alternate are all read, over many chunks', async () => {
+  const list = Array.from({ length: 4_000 }, (_, i): FirestoreDocument => {
+    const fields = new Map([['text', `${i} ${'x'.repeat(i % 7 === 0 ? 4_000 : 900)}`]])
+    return [[i % 2 === 0 ? 'even' : 'odd', `d${i}`], fields]
+  })
+  const made = await converted(exported(list), openFirebase)
+  for (const [table, rest] of [
+    ['even', 0],
+    ['odd', 1],
+  ] as const) {
+    const expected = list.filter((_, i) => i % 2 === rest)
+    const found = made.documents(table).map(({ importedId, text }) => [importedId, text])
+    expect(found).toEqual(expected.map(([[, id], fields]) => [id, fields.get('text')]))
+  }
+})
+
 it('a list in two parts is whole, and the report says that its order may differ', async () => {
   const entity = Buffer.concat([
     entityOf(['users', 'a'], new Map()),
@@ -435,6 +451,18 @@ describe('a log of records', () => {
     for (const at of [1, 7, 40_000, log.length - 1]) {
       await expect(split(log.subarray(0, at))).rejects.toMatchObject({
         code: 'CLIENT_EXPORT_INVALID',
+      })
+    }
+  })
+
+  it('a log that lacks the begin or the end of a record is rejected', async () => {
+    const log = logOf([Buffer.alloc(100_000, 'a')])
+    const withoutBegin = log.subarray(32_768)
+    const withoutEnd = Buffer.concat([log.subarray(0, 32_768), log])
+    for (const damaged of [withoutBegin, withoutEnd]) {
+      await expect(split(damaged)).rejects.toMatchObject({
+        code: 'CLIENT_EXPORT_INVALID',
+        detail: expect.stringContaining('lacks a part'),
       })
     }
   })

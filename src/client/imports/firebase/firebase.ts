@@ -1,6 +1,7 @@
 /**
- * Reads what Firebase exports, side by side: a managed export of Cloud Firestore (`output-NUMBER` in
- * the log format of LevelDB), `users.json` of Authentication, and the files of Storage in `storage`.
+ * Reads the exports of Firebase that stand in one directory: a managed export of Cloud Firestore
+ * (`output-NUMBER` in the log format of LevelDB), `users.json` of Authentication, and the files of
+ * Storage in `storage`.
  */
 import { ValidationError } from '../../../value/validation-error.ts'
 import { exportInvalid } from '../archives/export-fault.ts'
@@ -63,7 +64,7 @@ export async function openFirebase(files: ExportFiles, progress: Progress): Prom
   }
 }
 
-/** Throws where the export has no part that is known, or where one of its files is missing. */
+/** Throws CLIENT_EXPORT_INVALID if the export has no known part, or lacks one of its files. */
 async function requireWhole(files: ExportFiles, outputs: readonly string[]): Promise<void> {
   const hasStorage = files.names.some((name) => name.startsWith(STORAGE))
   const hasFirestore = outputs.length > 0 || files.names.some((name) => name.endsWith(WHOLE))

@@ -1,6 +1,6 @@
 /**
- * Splits a file in the log format of LevelDB into its records: blocks of 32 KiB with fragments, each
- * with a masked CRC-32C, a length and a type.
+ * Splits a file in the log format of LevelDB into its records: blocks of 32 KiB with fragments,
+ * each with a masked CRC-32C, a length and a type.
  */
 import { checksumStream } from '../../../system/checksums.ts'
 import { exportInvalid } from '../archives/export-fault.ts'
