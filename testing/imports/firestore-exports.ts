@@ -30,6 +30,7 @@ export function logOf(records: readonly Uint8Array[]): Buffer {
   let at = 0
   for (const record of records) {
     let from = 0
+    let isFirst = true
     for (let isWhole = false; !isWhole; ) {
       const room = BLOCK_BYTES - (at % BLOCK_BYTES)
       if (room < HEAD_BYTES) {
@@ -39,7 +40,9 @@ export function logOf(records: readonly Uint8Array[]): Buffer {
       }
       const piece = record.subarray(from, from + room - HEAD_BYTES)
       isWhole = from + piece.length === record.length
-      const type = from === 0 ? (isWhole ? 1 : 2) : isWhole ? 4 : 3
+      // A block with room for a head alone gets a first part without content.
+      const type = isFirst ? (isWhole ? 1 : 2) : isWhole ? 4 : 3
+      isFirst = false
       const body = Buffer.concat([Buffer.of(type), piece])
       const head = Buffer.alloc(6)
       head.writeUInt32LE(maskedChecksum(body), 0)

@@ -443,12 +443,14 @@ it('a list in two parts is whole, and the report says that its order may differ'
 
 describe('a log of records', () => {
   it('a log of records is split at any chunk, with records over several blocks', async () => {
-    const records = ['a', 'b'.repeat(32_753), 'c'.repeat(100_000), '', 'd']
+    // The second record fills its block, the fourth one leaves room for a head alone.
+    const lengths = [1, 32_753, 1, 32_746, 100_000, 0, 1]
+    const records = lengths.map((length, i) => String(i).repeat(length))
     const log = Buffer.from(logOf(records.map((text) => Buffer.from(text))))
     for (const at of [0, 1, 6, 7, 32_767, 32_768, 32_769, 70_000, log.length]) {
       expect(await split(log.subarray(0, at), log.subarray(at))).toEqual(records)
     }
-    for (const at of [1, 7, 40_000, log.length - 1]) {
+    for (const at of [1, 7, 140_000, log.length - 1]) {
       await expect(split(log.subarray(0, at))).rejects.toMatchObject({
         code: 'CLIENT_EXPORT_INVALID',
       })
