@@ -13,6 +13,7 @@ import { WebSocket } from 'ws'
 import { realtimeProtocol } from '../../src/wire/realtime.ts'
 import { type Certificate, selfSigned } from '../../testing/certificates.ts'
 import type { ServerProcess } from '../../testing/servers/server-process.ts'
+import { processesOf } from '../application-processes/processes.ts'
 import { argv } from '../argv.ts'
 import {
   createInstallation,
@@ -236,6 +237,26 @@ describe.each(['1', '2'])('a server that ends TLS, with %s application processes
     expect(await namesAt(applicationPort)).toContain('second.test')
     expect(JSON.parse(await hello(served))).toMatchObject({ result: 'hello' })
   })
+
+  test.skipIf(processes === '1')(
+    'a process that replaces another one serves the certificate before, and the repaired one',
+    async () => {
+      const { applicationPort, server } = served
+      const { applications: killed } = processesOf(served)
+      expect(killed).toHaveLength(Number(processes))
+      for (const pid of killed) process.kill(pid, 'SIGKILL')
+      await expect
+        .poll(() => helloAgain(() => {}).catch(() => ''), { timeout: DEADLINE_MS })
+        .toContain('hello')
+      expect(await namesAt(applicationPort)).toContain('second.test')
+      expect(server.lines.join('\n')).not.toContain('PRIVATE KEY')
+      served.renew(first)
+      const all = async () =>
+        Promise.all(Array.from({ length: 16 }, () => namesAt(applicationPort)))
+      const repaired = Array.from({ length: 16 }, () => expect.stringContaining('first.test'))
+      await expect.poll(all, { timeout: DEADLINE_MS }).toEqual(repaired)
+    },
+  )
 
   test('the server stops while connections of an earlier certificate are open', async () => {
     const { applicationPort } = served

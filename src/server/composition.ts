@@ -18,6 +18,7 @@ import { readLinkable } from '../product/environments/environments.ts'
 import { findSubjectProvenance } from '../product/workspaces/provenance.ts'
 import type { Listener } from '../settings/addresses.ts'
 import type { ServerSettings } from '../settings/settings.ts'
+import type { CertificatePair } from '../settings/tls.ts'
 import { writePublishedKeySet } from '../storage/control/published-keys.ts'
 import type { System } from '../system/system.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -26,6 +27,7 @@ import type { Traces } from '../telemetry/traces/spans.ts'
 import { BUILD_VERSION } from '../value/version.ts'
 import { openApplication } from './application-origins.ts'
 import { ApplicationProcesses } from './application-processes/application-processes.ts'
+import type { SentCertificate } from './application-processes/messages.ts'
 import { peppersOf } from './backups/peppers.ts'
 import { revealAddress } from './blobs.ts'
 import { boundedRuns } from './doctor/runs.ts'
@@ -47,6 +49,8 @@ export interface CompositionOptions {
   readonly acceptedLoss: number | null
   /** Returns the health of the certificate that the server orders; nothing without one. */
   readonly certificateHealth: () => readonly ComponentHealth[]
+  /** Returns the certificate that is served; null where no listener ends TLS, and before it is. */
+  readonly certificatePair: () => CertificatePair | null
   /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
 }
@@ -164,7 +168,7 @@ interface Started {
 async function startProcesses(
   processes: ApplicationProcesses,
   { application, environment, address }: Started,
-  { configuration, system, log, closing }: CompositionOptions,
+  { configuration, system, log, closing, certificatePair }: CompositionOptions,
 ): Promise<void> {
   const { product, engine, store, memory: plan, addRecords } = environment
   const origin = openListener({
@@ -194,11 +198,11 @@ async function startProcesses(
       }
     },
     addRecords,
+    certificate: () => servedCertificate(configuration, certificatePair()),
     start: {
       rootPath: root,
       listen: address,
       tlsTerminated: configuration.product!.applicationTlsTerminated,
-      certificatePaths: configuration.product!.applicationEndsTls ? configuration.tls!.paths : null,
       databaseUrl: database?.url.reveal() ?? null,
       jwtProviders,
       allowedOrigins,
@@ -217,6 +221,16 @@ async function startProcesses(
       },
     },
   })
+}
+
+function servedCertificate(
+  { product, tls }: CompositionOptions['configuration'],
+  pair: CertificatePair | null,
+): SentCertificate | null {
+  if (!product!.applicationEndsTls) return null
+  // Without it a process would listen without TLS.
+  if (pair === null) throw new Error('the certificate is missing')
+  return { ...pair, key: pair.key.reveal(), paths: tls!.paths }
 }
 
 /** Loads OpenTelemetry only if traces are exported: its modules slow the start. */

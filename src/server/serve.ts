@@ -79,6 +79,7 @@ export async function run(
       processEnvironment: environment,
       acceptedLoss: acceptedLoss(args),
       certificateHealth: () => certificate?.health() ?? [],
+      certificatePair: () => certificate?.pair ?? null,
       closing,
     })
     closing.add(() => drain(listeners, DRAIN_MILLIS, () => apps.drainWork()))

@@ -34,7 +34,7 @@ import { resolveTarget, unservedReason } from '../../product/serving/target-reso
 import { runnerCommand } from '../../runner/command.ts'
 import { runnerSpawner } from '../../runner/processes.ts'
 import { dieWithParent } from '../../runner/sandbox/privileges.ts'
-import { type CertificatePair, readCertificatePair } from '../../settings/tls.ts'
+import type { CertificatePair } from '../../settings/tls.ts'
 import { Cursors } from '../../storage/cursors.ts'
 import { DOCUMENTS_FILE, followProductRoot, type ProductRoot } from '../../storage/root.ts'
 import { keepMemory } from '../../system/memory/memory-keeper.ts'
@@ -56,7 +56,13 @@ import { Channel } from './channel.ts'
 import { currentApp } from './current-app.ts'
 import { Follower } from './follower.ts'
 import { ForwardedRequests } from './forwarded-requests.ts'
-import type { ApplicationSide, MainSide, ProcessStatus, StartMessage } from './messages.ts'
+import type {
+  ApplicationSide,
+  MainSide,
+  ProcessStatus,
+  SentCertificate,
+  StartMessage,
+} from './messages.ts'
 import { processLog } from './process-log.ts'
 import { remoteCalls } from './remote-calls.ts'
 
@@ -151,8 +157,7 @@ async function open(
   })
   await product.serving.whenIdle()
   await follower.current()
-  const { certificatePaths: paths } = start
-  const pair = paths === null ? undefined : readCertificatePair(paths)
+  const pair = start.certificate === null ? undefined : receivedPair(start.certificate)
   const listener = openListener({
     ...shared,
     surface: 'application',
@@ -189,14 +194,20 @@ async function open(
   }
 }
 
+/** The files are not read: a process that replaces another one starts while they are damaged. */
+function receivedPair({ key, ...certificate }: SentCertificate): CertificatePair {
+  return { ...certificate, key: new Secret(key) }
+}
+
 /** The main process logs what comes of a new certificate, so this one does not. */
 function watchCertificate(
-  { certificatePaths: paths }: StartMessage,
+  { certificate }: StartMessage,
   { system }: Shared,
   listener: OpenListener,
   pair: CertificatePair | undefined,
 ): CertificateWatch | null {
-  if (paths === null || pair === undefined) return null
+  if (certificate === null || pair === undefined) return null
+  const { paths } = certificate
   const onCertificate = (next: CertificatePair) => listener.useCertificate(next)
   const watch = new CertificateWatch({ paths, pair, system, log: null, onCertificate })
   watch.start()

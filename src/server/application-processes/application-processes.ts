@@ -32,7 +32,13 @@ import { DIRECTORY_PREFIX, removeAbandoned, SOCKET } from './abandoned-directori
 import { APPLICATION_PROCESS_ARGUMENT } from './argument.ts'
 import { Channel } from './channel.ts'
 import { BEAT_MILLIS, Heartbeat } from './heartbeat.ts'
-import type { ApplicationSide, MainSide, ProcessStatus, StartMessage } from './messages.ts'
+import type {
+  ApplicationSide,
+  MainSide,
+  ProcessStatus,
+  SentCertificate,
+  StartMessage,
+} from './messages.ts'
 import { answerCall } from './remote-calls.ts'
 import { SharedCounters } from './shared-counters.ts'
 
@@ -62,8 +68,11 @@ export interface ServedParts {
   /** Must not throw. */
   readonly writeKeySet: WriteKeySet
   readonly addRecords: (records: readonly string[]) => void
+  /** Returns the certificate that is served now; null where application processes end no TLS. */
+  readonly certificate: () => SentCertificate | null
   readonly start: Omit<
     StartMessage,
+    | 'certificate'
     | 'countersPath'
     | 'limitsPath'
     | 'transfersPath'
@@ -292,6 +301,7 @@ export class ApplicationProcesses {
       kind: 'start',
       start: {
         ...parts.start,
+        certificate: parts.certificate(),
         countersPath: join(this.#directory, 'counters'),
         limitsPath: join(this.#directory, 'limits'),
         transfersPath: join(this.#directory, 'transfers'),

@@ -8,7 +8,7 @@ import type { ServedTargets } from '../../product/serving/serving.ts'
 import type { Listener } from '../../settings/addresses.ts'
 import type { MemorySettings } from '../../settings/memory.ts'
 import type { RealtimeSettings } from '../../settings/realtime.ts'
-import type { CertificatePaths } from '../../settings/tls.ts'
+import type { CertificatePair, CertificatePaths } from '../../settings/tls.ts'
 import type { TraceSettings } from '../../settings/traces.ts'
 import type { S3Address } from '../../storage/blobs/s3-objects.ts'
 import type { KeyPublisher, PublishedKeySet } from '../../storage/control/published-keys.ts'
@@ -23,6 +23,14 @@ export interface SentTraces extends Omit<TraceSettings, 'headers'> {
   readonly headers: readonly { readonly name: string; readonly value: string }[]
 }
 
+/** The certificate that the main process serves, with its private key as text. */
+export interface SentCertificate extends Omit<CertificatePair, 'key'> {
+  /** The files that later ones are read from. They may be damaged by now. */
+  readonly paths: CertificatePaths
+  /** PEM. */
+  readonly key: string
+}
+
 /** The settings and the state that an application process starts with. It has secrets as texts. */
 export interface StartMessage {
   readonly rootPath: string
@@ -30,8 +38,8 @@ export interface StartMessage {
   readonly listen: Listener
   /** True if a trusted proxy terminates TLS before the address. */
   readonly tlsTerminated: boolean
-  /** The files of the certificate if this process ends TLS; otherwise null. */
-  readonly certificatePaths: CertificatePaths | null
+  /** The certificate if this process ends TLS; otherwise null. */
+  readonly certificate: SentCertificate | null
   readonly countersPath: string
   /** The memory in which all processes keep the rate limits of the application origin. */
   readonly limitsPath: string

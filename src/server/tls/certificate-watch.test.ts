@@ -81,6 +81,28 @@ test('files that do not fit are reported once, and the certificate before stays'
   expect(names()).toEqual(['DNS:second.test'])
 })
 
+test('a watch that begins with damaged files uses them once they are repaired', () => {
+  const { pair } = watch
+  writeFileSync(paths.certificate, 'damaged')
+  const onCertificate = (next: CertificatePair) => void used.push(next)
+  const later = new CertificateWatch({ paths, pair, system, log: null, onCertificate })
+  for (let i = 0; i < 3; i++) later.check()
+  expect(names()).toEqual([])
+  expect(later.pair).toBe(pair)
+  renew('second', second.certificate, second.key)
+  for (let i = 0; i < 3; i++) later.check()
+  expect(names()).toEqual(['DNS:second.test'])
+})
+
+test('a watch that begins with an earlier certificate than the files uses theirs', () => {
+  const { pair } = watch
+  renew('second', second.certificate, second.key)
+  const onCertificate = (next: CertificatePair) => void used.push(next)
+  const later = new CertificateWatch({ paths, pair, system, log: null, onCertificate })
+  for (let i = 0; i < 3; i++) later.check()
+  expect(names()).toEqual(['DNS:second.test'])
+})
+
 test('files that are gone are reported once, and are used again when they are back', () => {
   unlinkSync(paths.key)
   for (let i = 0; i < 5; i++) watch.check()

@@ -19,7 +19,7 @@ const WARNING_MILLIS = 14 * 86_400_000
 
 export interface CertificateWatchOptions {
   readonly paths: CertificatePaths
-  /** The content of the files that is in use. */
+  /** The certificate in use. The files may have another one by now, or be damaged. */
   readonly pair: CertificatePair
   readonly system: Pick<System, 'nowMillis'>
   /** Null where another process logs what comes of the same files. */
@@ -30,16 +30,15 @@ export interface CertificateWatchOptions {
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions
   #pair: CertificatePair
-  /** The state of both files that was read last, with or without success. */
-  #read: string
+  /** The state of both files that was read last, with or without success; null before. */
+  #read: string | null = null
   #seen: string
   #timer: ReturnType<typeof setInterval> | null = null
 
   constructor(options: CertificateWatchOptions) {
     this.#options = options
     this.#pair = options.pair
-    this.#read = this.#state()
-    this.#seen = this.#read
+    this.#seen = this.#state()
     this.#warnOfEnd()
   }
 
