@@ -19,6 +19,7 @@ export function failingTarget(target: BackupTarget): FailingTarget {
     write: (name, bytes) => guarded(name, () => target.write(name, bytes)),
     remove: (name) => guarded(name, () => target.remove(name)),
     removeDirectory: (directory) => guarded(directory, () => target.removeDirectory(directory)),
+    fileSystems: () => guarded('', async () => (await target.fileSystems?.()) ?? []),
   }
   async function guarded<T>(name: string, access: () => Promise<T>): Promise<T> {
     if (failing.isFailing && name.includes(failing.failingNames))

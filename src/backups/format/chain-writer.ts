@@ -2,6 +2,7 @@
  * Appends the segments of one history, one after the other: parts of a base and increments are
  * written at the same time and share one chain.
  */
+import { isFault } from '../../errors/fault.ts'
 import { SerialQueue } from '../../system/concurrency.ts'
 import { sha256Hex } from '../../system/digests.ts'
 import type { BackupId } from '../../value/ids.ts'
@@ -44,17 +45,36 @@ export class ChainWriter {
   readonly #options: ChainWriterOptions
   readonly #queue = new SerialQueue(1, 'BUSY')
   #end: ChainEnd
+  /** The file system that had the chain when it was opened; undefined for a store without. */
+  readonly #fileSystem: number | undefined
+  #isForeign = false
   /** The segment whose writing failed: the target may have it, a part of it or nothing. */
   #unfinished: SealedSegment | null = null
 
-  private constructor(options: ChainWriterOptions, end: ChainEnd) {
+  private constructor(options: ChainWriterOptions, end: ChainEnd, fileSystem: number | undefined) {
     this.#options = options
     this.#end = end
+    this.#fileSystem = fileSystem
   }
 
   /** Continues the history where the target ends. Raises BACKUP_CORRUPT and UNAVAILABLE. */
   static async open(options: ChainWriterOptions): Promise<ChainWriter> {
-    return new ChainWriter(options, await findChainEnd(options.target, options.address))
+    const { target, address } = options
+    // First: a mount right after it is noticed, as the chain is another one then.
+    const [fileSystem] = (await target.fileSystems?.()) ?? []
+    return new ChainWriter(options, await findChainEnd(target, address), fileSystem)
+  }
+
+  /**
+   * Returns whether a file system was mounted over the one that has the chain, and does not have
+   * it: the backup continues in the mounted one. It does not continue where the mount of the chain
+   * is gone, since what is below a mount point is on another disk than the operator chose. Raises
+   * UNAVAILABLE.
+   */
+  async isCovered(): Promise<boolean> {
+    if (!this.#isForeign || this.#fileSystem === undefined) return false
+    const [current, ...outer] = (await this.#options.target.fileSystems?.()) ?? []
+    return current !== this.#fileSystem && outer.includes(this.#fileSystem)
   }
 
   get end(): ChainEnd {
@@ -67,7 +87,7 @@ export class ChainWriter {
    */
   append(segment: NewSegment): Promise<Sidecar> {
     return this.#queue.runUnbounded(async () => {
-      await this.#checkEnd()
+      await this.#requireOwnEnd()
       if (this.#unfinished !== null) await this.#write(this.#unfinished)
       const sealed = await this.#seal(segment)
       await this.#write(sealed)
@@ -83,6 +103,16 @@ export class ChainWriter {
     this.#unfinished = sealed
     this.#end = await appendSegment(this.#options.target, sealed)
     this.#unfinished = null
+  }
+
+  async #requireOwnEnd(): Promise<void> {
+    try {
+      await this.#checkEnd()
+      this.#isForeign = false
+    } catch (error) {
+      this.#isForeign = isFault(error, 'BACKUP_CORRUPT')
+      throw error
+    }
   }
 
   /** Checks that the chain ends as it was written: another disk may be mounted by now. */

@@ -20,6 +20,7 @@ import { Opener, recipientOf } from '../format/age-files.ts'
 import { readSegment, verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, listBases, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
+import type { BackupTarget } from '../targets/targets.ts'
 import { ContinuousBackup } from './continuous-backup.ts'
 import type { ContinuousBackupOptions } from './continuous-options.ts'
 
@@ -88,6 +89,25 @@ const addOperator = (id: string) =>
      values ($1, 'x', 1)`,
     [id],
   )
+
+/** Returns a target at whose place another directory can be, as with a file system that is mounted. */
+function placeOf(first: DirectoryTarget, fileSystems: readonly number[]) {
+  let used = { directory: first, fileSystems }
+  const target: BackupTarget = {
+    location: first.location,
+    names: (directory) => used.directory.names(directory),
+    sizeOf: (name) => used.directory.sizeOf(name),
+    read: (name) => used.directory.read(name),
+    write: (name, bytes) => used.directory.write(name, bytes),
+    remove: (name) => used.directory.remove(name),
+    removeDirectory: (directory) => used.directory.removeDirectory(directory),
+    fileSystems: async () => used.fileSystems,
+  }
+  const use = (directory: DirectoryTarget, through: readonly number[]): void => {
+    used = { directory, fileSystems: through }
+  }
+  return { target, use }
+}
 
 const textOf = (documents: ReadonlyMap<string, RecordOf<'document'>>, number: number) =>
   documents.get(write('notes', number, null).id)?.text
@@ -330,6 +350,67 @@ describe('the segments that are kept', () => {
     const names = await target.names(`${directoryOf(ADDRESS)}/000000000`)
     expect(names).toContain(`${String(segments[0]!.number).padStart(12, '0')}.json`)
     expect(names).not.toContain('000000000001.age')
+  })
+
+  test.each(['another chain', 'no chain'] as const)(
+    'a file system that is mounted over the target and has %s is continued without a restart',
+    async (found) => {
+      const [below, mounted] = ['target', 'mounted'].map(
+        (name) => new DirectoryTarget(join(bench.directory, name)),
+      ) as [DirectoryTarget, DirectoryTarget]
+      await Bun.write(join(mounted.location, '.keep'), '')
+      const place = placeOf(mounted, [2, 1])
+      target = failingTarget(place.target)
+      await bench.commit([write('notes', 1, '{"a":0}')])
+      if (found === 'another chain') {
+        backup = await newBackup()
+        await started()
+        await backup.stop()
+      }
+      // The server starts while the file system is not mounted.
+      place.use(below, [1])
+      backup = await newBackup()
+      await started()
+      await bench.commit([write('notes', 2, '{"a":1}')])
+      setValue('A', 'x')
+      await backup.flush()
+      place.use(mounted, [2, 1])
+      await bench.commit([write('notes', 3, '{"a":2}')])
+      await expect(backup.flush()).rejects.toMatchObject({ code: 'BACKUP_CORRUPT' })
+      expect(backup.state().failure).toBe('BACKUP_CORRUPT')
+      await backup.flush()
+      await backup.whenBaseEnds()
+      await backup.flush()
+      expect(backup.state()).toMatchObject({ failure: null, newestSequence: 3, behindMillis: 0 })
+      const state = await rebuilt()
+      expect([...state.documents.values()].map(({ text }) => text).sort()).toEqual([
+        '{"a":0}',
+        '{"a":1}',
+        '{"a":2}',
+      ])
+      expect(state.control).toEqual(bench.controlRows())
+      const bases = await Array.fromAsync(listBases(mounted, ADDRESS))
+      expect(bases).toHaveLength(1)
+    },
+  )
+
+  test('a file system that is unmounted is reported, and not replaced by what is below it', async () => {
+    const mounted = new DirectoryTarget(join(bench.directory, 'target'))
+    const below = new DirectoryTarget(join(bench.directory, 'below'))
+    await Bun.write(join(below.location, '.keep'), '')
+    const place = placeOf(mounted, [2, 1])
+    target = failingTarget(place.target)
+    backup = await newBackup()
+    await started()
+    place.use(below, [1])
+    await bench.commit([write('notes', 1, '{"a":0}')])
+    for (let i = 0; i < 3; i++) {
+      await expect(backup.flush()).rejects.toMatchObject({ code: 'BACKUP_CORRUPT' })
+    }
+    expect(await below.names('')).toEqual(['.keep'])
+    place.use(mounted, [2, 1])
+    await backup.flush()
+    expect(backup.state()).toMatchObject({ failure: null, newestSequence: 1 })
   })
 
   test('documents that lack commits of their backup begin a new history', async () => {

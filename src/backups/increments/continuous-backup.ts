@@ -259,6 +259,7 @@ export class ContinuousBackup {
 
   /** Opens the chain once, and catches up with what was committed before the start. */
   async #open(): Promise<ChainWriter> {
+    if (this.#runningBase === null && (await this.#chain?.isCovered())) this.#forgetChain()
     if (this.#chain !== null) return this.#chain
     let chain = await ChainWriter.open(chainOptions(this.#options))
     const { base, run } = chain.end
@@ -277,6 +278,18 @@ export class ContinuousBackup {
     this.#writer ??= this.#createWriter(chain)
     this.#chain = chain
     return chain
+  }
+
+  /** Begins as a server that starts: the mounted file system may have another chain or none. */
+  #forgetChain(): void {
+    this.#chain = null
+    this.#lastBase = null
+    this.#newest = null
+    this.#failures.clear()
+    this.#progress.end()
+    this.#control?.markAll()
+    void this.#files?.close()
+    this.#files = this.#newFiles()
   }
 
   #sidecar(number: number) {
@@ -429,7 +442,14 @@ export class ContinuousBackup {
           this.#lastFigures = figuresOf(result, this.#target.bytesWritten - before)
           this.#baseSchedule.noteSuccess()
           this.#noteBase(result.base)
-          await this.#removeOldSegments()
+          await removeOldSegments({
+            target: this.#target,
+            address: this.#address,
+            retention: this.#options.retention,
+            nowMicros: this.#options.server.system.nowMicros(),
+            names: this.#names,
+            signal: this.#abort.signal,
+          })
           return result
         },
         this.#baseAbort.signal,
@@ -437,23 +457,6 @@ export class ContinuousBackup {
     } catch (error) {
       this.#baseSchedule.noteFailure()
       throw error
-    }
-  }
-
-  async #removeOldSegments(): Promise<void> {
-    const { signal } = this.#abort
-    try {
-      await removeOldSegments({
-        target: this.#target,
-        address: this.#address,
-        retention: this.#options.retention,
-        nowMicros: this.#options.server.system.nowMicros(),
-        names: this.#names,
-        signal,
-      })
-    } catch (error) {
-      // The base before it is whole.
-      if (!signal.aborted) throw error
     }
   }
 

@@ -28,6 +28,10 @@ export class PartFailures {
     }
   }
 
+  clear(): void {
+    this.#failures.clear()
+  }
+
   note(part: Part, failure: unknown): void {
     if (failure === null) this.#failures.delete(part)
     else this.#failures.set(part, failure)

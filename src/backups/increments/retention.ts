@@ -30,8 +30,19 @@ const SHARDS = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, 
 /** Names of blobs in memory at the same time. */
 const NAMES_MAX = 100_000
 
-/** No base may be made meanwhile. Raises BACKUP_CORRUPT and UNAVAILABLE. */
+/**
+ * No base may be made meanwhile. Resolves early when the signal is aborted: the base before is
+ * whole. Raises BACKUP_CORRUPT and UNAVAILABLE.
+ */
 export async function removeOldSegments(run: RetentionRun): Promise<void> {
+  try {
+    await removeOld(run)
+  } catch (error) {
+    if (!run.signal.aborted) throw error
+  }
+}
+
+async function removeOld(run: RetentionRun): Promise<void> {
   const first = await oldestKept(run)
   if (first === null || !(await removeBefore(run, first))) return
   run.names.hold()

@@ -66,6 +66,10 @@ export class WatchedTarget implements BackupTarget {
     return this.#watched(() => this.#target.removeDirectory(directory))
   }
 
+  async fileSystems(): Promise<readonly number[]> {
+    return this.#watched(async () => (await this.#target.fileSystems?.()) ?? [])
+  }
+
   async #watched<T>(access: () => Promise<T>): Promise<T> {
     try {
       const result = await access()

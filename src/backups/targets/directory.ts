@@ -1,5 +1,5 @@
 /** Backups in a directory, such as the mount of another machine. Raises UNAVAILABLE. */
-import { open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../../errors/fault.ts'
 import { makeDirectories, syncDirectory } from './directory-files.ts'
@@ -87,6 +87,17 @@ export class DirectoryTarget implements BackupTarget {
       } catch (error) {
         const code = (error as NodeJS.ErrnoException).code ?? ''
         if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(code)) throw error
+      }
+    })
+  }
+
+  fileSystems(): Promise<readonly number[]> {
+    return this.#guarded(async () => {
+      const found: number[] = []
+      for (let path = await realpath(this.location); ; path = dirname(path)) {
+        const { dev } = await stat(path)
+        if (found.at(-1) !== dev) found.push(dev)
+        if (path === dirname(path)) return found
       }
     })
   }

@@ -31,4 +31,10 @@ export interface BackupTarget extends BackupFiles {
 
   /** Removes a directory that has no names, if directories exist by themselves. */
   removeDirectory(directory: string): Promise<void>
+
+  /**
+   * Returns the numbers of the file systems that the path leads through, that of the place itself
+   * first. Absent where nothing can be mounted over the place. Raises UNAVAILABLE.
+   */
+  fileSystems?(): Promise<readonly number[]>
 }
