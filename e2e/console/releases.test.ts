@@ -107,6 +107,12 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     expect(await page.tab.evaluate('String(window.attacked)')).toBe('undefined')
     await choose('dry-run release', third)
     await page.sees(`svc release --release ${third} --against production`)
+    // A change of another operator, which the page loads, leaves the form as it is.
+    const root = argv`--remote --root ${app.installation.productRoot}`
+    await app.svc(argv`promote ${root} --channel alpha --release ${app.releaseId} --expected empty`)
+    await page.click('Reload')
+    await page.sees('To alpha')
+    await page.sees(`svc release --release ${third} --against production`)
     await page.click('Check')
     await page.sees('removed: old')
     await page.isAccessible('dry-run-failed')

@@ -21,10 +21,21 @@ type Checked =
 export function DryRun({ status }: { status: Status }) {
   const validated = status.releases.filter(({ state }) => state === 'validated')
   const { channels } = status
-  const [releaseId, setReleaseId] = useState<string>(validated[0]?.releaseId ?? '')
-  const [channel, setChannel] = useState(channels[0]?.channel ?? '')
-  const [checked, setChecked] = useState<Checked | null>(null)
-  if (!may('releases:publish') || validated.length === 0 || channels.length === 0) return null
+  // A change of another operator leaves the choice as it is, while the status has what was chosen.
+  const [chosenRelease, setReleaseId] = useState<string | null>(null)
+  const [chosenChannel, setChannel] = useState<string | null>(null)
+  const [last, setLast] = useState<{ readonly subject: string; readonly checked: Checked } | null>(
+    null,
+  )
+  const release = validated.find(({ releaseId }) => releaseId === chosenRelease) ?? validated[0]
+  const bound = channels.find(({ channel }) => channel === chosenChannel) ?? channels[0]
+  if (!may('releases:publish') || release === undefined || bound === undefined) return null
+  const { releaseId } = release
+  const { channel } = bound
+  // An outcome is true of the Release that the Channel was bound to.
+  const subject = `${releaseId} ${channel} ${bound.revision}`
+  const checked = last?.subject === subject ? last.checked : null
+  const setChecked = (outcome: Checked): void => setLast({ subject, checked: outcome })
   const check = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault()
     setChecked({ kind: 'checking' })
@@ -42,7 +53,7 @@ export function DryRun({ status }: { status: Status }) {
     (set: (value: string) => void) =>
     (event: { readonly currentTarget: HTMLSelectElement }): void => {
       set(event.currentTarget.value)
-      setChecked(null)
+      setLast(null)
     }
   return (
     <Section title="Dry run">

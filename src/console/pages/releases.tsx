@@ -30,7 +30,7 @@ export function ReleasesPage() {
             <ServingSection status={known} reload={status.reload} />
             <Published status={known} reload={status.reload} />
             <ReleaseDiff status={known} />
-            <DryRun key={`dry run ${known.revision}`} status={known} />
+            <DryRun status={known} />
           </>
         )}
       </Result>
