@@ -61,6 +61,18 @@ test('the newest calls are kept, of all processes, and the file is bounded', asy
   expect([tools[0], tools.at(-1)]).toEqual(['second', 'first1'])
 })
 
+test('a full record of the longest names and reasons, all of them escaped, is read', async () => {
+  const calls = record()
+  const hidden = '\u202e'.repeat(10_000)
+  const longest = new Fault('CLIENT_TOOL_UNAVAILABLE', { detail: hidden })
+  const host = `${'a'.repeat(63)}.`.repeat(4).slice(0, 253)
+  const of = { ...subject, managementOrigin: `https://${host}:65535` }
+  for (let i = 0; i < REJECTED_CALLS_MAX; i += 1) calls.add(hidden, longest, of)
+  await calls.flush()
+  expect(await record().list()).toHaveLength(REJECTED_CALLS_MAX)
+  expect(warnings).toEqual([])
+})
+
 test('processes that write at the same time lose no call', async () => {
   const all = Array.from({ length: 5 }, () => record())
   for (const [i, each] of all.entries()) each.add(`call${i}`, fault, subject)

@@ -26,7 +26,7 @@ export const REJECTED_CALLS_FILE = 'mcp-rejections-v1.json'
  */
 export const REJECTED_CALLS_MAX = 1_000
 /** Exceeds REJECTED_CALLS_MAX rows with texts of full length. */
-const FILE_BYTES_MAX = 4 * 1024 * 1024
+const FILE_BYTES_MAX = 8 * 1024 * 1024
 const PRIVATE_FILE = 0o600
 /** Characters of the name of a tool, and of a reason. */
 const NAME_CHARACTERS_MAX = 128
