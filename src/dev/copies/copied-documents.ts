@@ -16,6 +16,7 @@ import type {
   StoredDocument,
   TransactionWrite,
 } from '../../documents/store.ts'
+import { CopyDecisions } from '../../storage/restores/copy-decisions.ts'
 import { FILE_DOCUMENTS } from '../../value/files/files.ts'
 import { RESERVED_TABLES } from '../../value/manifest.ts'
 import { MIGRATION_DOCUMENTS } from '../../value/migrations/migrations.ts'
@@ -34,6 +35,8 @@ export interface DocumentsCopy {
   readonly survey: BackupSurvey
   /** The document file, which must not exist. */
   readonly path: string
+  /** A file for the time of the copy, which must not exist. The caller removes it. */
+  readonly decisionsPath: string
   readonly tables: WorkspaceTables
   readonly redactor: Redactor
   readonly hasFiles: boolean
@@ -70,14 +73,19 @@ const BATCH_TEXT_UNITS = 2 * 1024 * 1024
 
 /** Raises BACKUP_CORRUPT, UNAVAILABLE, and REDACTION_INVALID for what cannot be redacted. */
 export async function copyDocuments(copy: DocumentsCopy): Promise<CopiedDocuments> {
-  const selection = new Selection(copy)
-  await loadBase(copy, selection)
-  const store = await openSqliteDocuments(copy.path, { mayBeNew: false })
+  const decisions = CopyDecisions.create(copy.decisionsPath)
   try {
-    await applyIncrements(copy, selection, store)
-    return { ...selection.result(), sequence: store.latestSequence }
+    const selection = new Selection(copy, decisions)
+    await loadBase(copy, selection)
+    const store = await openSqliteDocuments(copy.path, { mayBeNew: false })
+    try {
+      await applyIncrements(copy, selection, store)
+      return { ...selection.result(), sequence: store.latestSequence }
+    } finally {
+      await store.close()
+    }
   } finally {
-    await store.close()
+    decisions.close()
   }
 }
 
@@ -168,8 +176,6 @@ interface Version {
 
 interface Counts {
   documents: number
-  /** IDs of documents that do not fit, since a later version may. */
-  readonly leftOut: Set<string>
   readonly fieldsLeftOut: Set<string>
   rule: string | null
 }
@@ -177,12 +183,13 @@ interface Counts {
 /** Decides about each version of a document, in the order of the backup. */
 class Selection {
   readonly #copy: DocumentsCopy
+  readonly #decisions: CopyDecisions
   readonly #tables = new Map<string, Counts>()
-  readonly #changed = new Map<string, boolean>()
   #files = 0
 
-  constructor(copy: DocumentsCopy) {
+  constructor(copy: DocumentsCopy, decisions: CopyDecisions) {
     this.#copy = copy
+    this.#decisions = decisions
     for (const { name } of copy.tables.manifests) this.#countsOf(name)
   }
 
@@ -193,21 +200,24 @@ class Selection {
 
   /** Returns whether the last version of a changed document was copied; undefined for others. */
   changed(id: string): boolean | undefined {
-    return this.#changed.get(id)
+    return this.#decisions.changed(id)
   }
 
   /** Returns the text of a later version to store; null for none. */
   change(record: RecordOf<'document'>, version: Version): string | null {
+    this.#decisions.readmit(record.id)
     const text = this.#decide(record, version)
-    this.#changed.set(record.id, text !== null)
+    this.#decisions.noteChanged(record.id, text !== null)
     return text
   }
 
   result(): Omit<CopiedDocuments, 'sequence'> {
+    const counts = this.#decisions.countLeftOut()
     const tables = [...this.#tables]
-      .map(([table, { documents, leftOut, rule, fieldsLeftOut }]) => {
+      .map(([table, { documents, rule, fieldsLeftOut }]) => {
         const fields = [...fieldsLeftOut].sort()
-        return { table, documents, leftOut: leftOut.size, rule, fieldsLeftOut: fields }
+        const leftOut = counts.get(table) ?? 0
+        return { table, documents, leftOut, rule, fieldsLeftOut: fields }
       })
       .sort((a, b) => (a.table < b.table ? -1 : 1))
     return { tables, files: this.#files }
@@ -216,15 +226,13 @@ class Selection {
   #textOf({ id, text }: Pick<RecordOf<'document'>, 'id' | 'text'>, segment: string): string | null {
     const { tables, redactor, hasFiles } = this.#copy
     const table = tableOf(id)
-    const counts = this.#tables.get(table)
-    counts?.leftOut.delete(id)
     if (text === null) return null
     if (table === FILE_DOCUMENTS) return hasFiles ? text : null
     // The migrations of the documents: they must not run again.
     if (table === MIGRATION_DOCUMENTS) return completeMigration({ text }) === null ? null : text
     if (!tables.has(table)) {
       // The others are scheduled work, grants and what else a server has of its own.
-      if (!RESERVED_TABLES.includes(table)) this.#countsOf(table).leftOut.add(id)
+      if (!RESERVED_TABLES.includes(table)) this.#leaveOut(table, id)
       return null
     }
     const known = this.#countsOf(table)
@@ -234,7 +242,7 @@ class Selection {
     })
     const rule = tables.misfit(table, fields)
     if (rule !== null) {
-      known.leftOut.add(id)
+      this.#leaveOut(table, id)
       known.rule ??= rule
       return null
     }
@@ -258,10 +266,15 @@ class Selection {
     return copied
   }
 
+  #leaveOut(table: string, id: string): void {
+    this.#countsOf(table)
+    this.#decisions.leaveOut(table, id)
+  }
+
   #countsOf(table: string): Counts {
     let counts = this.#tables.get(table)
     if (counts === undefined) {
-      counts = { documents: 0, leftOut: new Set(), fieldsLeftOut: new Set(), rule: null }
+      counts = { documents: 0, fieldsLeftOut: new Set(), rule: null }
       this.#tables.set(table, counts)
     }
     return counts

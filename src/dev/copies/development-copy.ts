@@ -129,8 +129,18 @@ async function writeCopy(copy: DevelopmentCopy, redaction: RedactionFile, direct
   const redactor = new Redactor(plan, new KeyedValues(system.randomBytes(KEY_BYTES)))
   const path = join(directory, DOCUMENTS_FILE)
   const { hasFiles } = redaction
-  const parts = { source, selected, survey, path, tables, redactor, hasFiles, onProgress, signal }
-  const { sequence, ...copied } = await copyDocuments(parts)
+  const { sequence, ...copied } = await copyDocuments({
+    source,
+    selected,
+    survey,
+    path,
+    decisionsPath: join(directory, 'decisions.db'),
+    tables,
+    redactor,
+    hasFiles,
+    onProgress,
+    signal,
+  })
   const record: CopyRecord = {
     from: request.from,
     identities: [...request.identities],
