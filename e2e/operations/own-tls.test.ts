@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
-import { connect as connectPlain } from 'node:net'
+import { connect as connectPlain, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -189,6 +189,29 @@ describe.each(['1', '2'])('a server that ends TLS, with %s application processes
     expect(received).not.toContain('HTTP/')
     const old = { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' }
     await expect(handshake(served.applicationPort, old)).rejects.toThrow()
+  })
+
+  test('a handshake that does not end is closed, however slowly its bytes arrive', async () => {
+    // The head of a record and of a ClientHello of 508 bytes.
+    const begun = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3])
+    const open = async (act: (socket: Socket) => void): Promise<void> => {
+      const socket = connectPlain(served.applicationPort, 'localhost')
+      socket.on('error', () => {})
+      const closed = once(socket.resume(), 'close')
+      await once(socket, 'connect')
+      act(socket)
+      await closed
+    }
+    await Promise.all([
+      open(() => {}),
+      open((socket) => void socket.write(begun)),
+      open((socket) => {
+        socket.write(begun)
+        const timer = setInterval(() => socket.write(Buffer.alloc(1)), 1_000)
+        socket.once('close', () => clearInterval(timer))
+      }),
+    ])
+    expect(JSON.parse(await hello(served))).toMatchObject({ result: 'hello' })
   })
 
   test('another server cannot share its address', async () => {
