@@ -1,5 +1,5 @@
 /** The dry run of a promotion: the checks that the server makes of a Release against a Channel. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { Validated } from '../../wire/releases.ts'
 import type { Status } from '../../wire/status.ts'
 import { Badge, Empty, FailureNote, Section } from '../parts/page.tsx'
@@ -21,19 +21,15 @@ type Checked =
 export function DryRun({ status }: { status: Status }) {
   const validated = status.releases.filter(({ state }) => state === 'validated')
   const { channels } = status
-  // A change of another operator leaves the choice as it is, while the status has what was chosen.
-  const [chosenRelease, setReleaseId] = useState<string | null>(null)
-  const [chosenChannel, setChannel] = useState<string | null>(null)
+  const [releaseId, setReleaseId] = useChoice(validated.map((each) => each.releaseId))
+  const [channel, setChannel] = useChoice(channels.map((each) => each.channel))
   const [last, setLast] = useState<{ readonly subject: string; readonly checked: Checked } | null>(
     null,
   )
-  const release = validated.find(({ releaseId }) => releaseId === chosenRelease) ?? validated[0]
-  const bound = channels.find(({ channel }) => channel === chosenChannel) ?? channels[0]
-  if (!may('releases:publish') || release === undefined || bound === undefined) return null
-  const { releaseId } = release
-  const { channel } = bound
+  if (!may('releases:publish') || releaseId === undefined || channel === undefined) return null
   // An outcome is true of the Release that the Channel was bound to.
-  const subject = `${releaseId} ${channel} ${bound.revision}`
+  const { revision } = channels.find((each) => each.channel === channel)!
+  const subject = `${releaseId} ${channel} ${revision}`
   const checked = last?.subject === subject ? last.checked : null
   const setChecked = (outcome: Checked): void => setLast({ subject, checked: outcome })
   const check = async (event: SubmitEvent): Promise<void> => {
@@ -94,6 +90,14 @@ export function DryRun({ status }: { status: Status }) {
       {checked !== null && <Outcome checked={checked} />}
     </Section>
   )
+}
+
+/** Keeps a choice while the options have it, also where they have others before it by now. */
+function useChoice(options: readonly string[]) {
+  const [chosen, choose] = useState(options[0])
+  const current = chosen !== undefined && options.includes(chosen) ? chosen : options[0]
+  useEffect(() => choose(current), [current])
+  return [current, choose] as const
 }
 
 function Outcome({ checked }: { checked: Checked }) {
