@@ -164,10 +164,14 @@ test('the first start makes its root in the volume that the server then mounts',
   for (const { volumes } of pods().slice(1)) {
     expect(volumes[0].persistentVolumeClaim.claimName).toBe(made.metadata.name)
   }
-  const { args } = init.containers[0]
+  const { args, env } = init.containers[0]
   expect(args[args.indexOf('--root') + 1]).toBe(
     one('ConfigMap', 'svc-server').data.SERVICE_PRODUCT_ROOT,
   )
+  // The document names the variable, so that the name of the Environment is a choice.
+  expect(args[args.indexOf('--name') + 1]).toBe('$(ENVIRONMENT_NAME)')
+  expect(env).toContainEqual({ name: 'ENVIRONMENT_NAME', value: 'svc' })
+  expect(readFileSync(join(ROOT, 'src/docs/containers.md'), 'utf8')).toContain('ENVIRONMENT_NAME')
 })
 
 test('probes ask the addresses that answer without a Channel', () => {

@@ -45,9 +45,14 @@ function cgroupMount(): string | undefined {
   return /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/mounts', 'utf8'))?.[1]
 }
 
-/** Writes the smallest system of a release of Debian. */
-export function createRoot(directory: string, release: string): void {
-  const made = spawnSync('debootstrap', ['--variant=minbase', release, directory], {
+/** Writes the smallest system of a release of Debian, with further packages. */
+export function createRoot(
+  directory: string,
+  release: string,
+  packages: readonly string[] = [],
+): void {
+  const include = packages.length === 0 ? [] : [`--include=${packages.join(',')}`]
+  const made = spawnSync('debootstrap', ['--variant=minbase', ...include, release, directory], {
     encoding: 'utf8',
     maxBuffer: 64 << 20,
   })
