@@ -11,10 +11,12 @@
  * in PEM, which signs SHA256SUMS and the provenance; SVC_RELEASE_MINISIGN_KEY_FILE is a secret key
  * of minisign, which signs SHA256SUMS. Without them the release is unsigned. SVC_RELEASE_BUILDER is
  * the URI of the builder in the provenance. SVC_RELEASE_GPG_KEY is the fingerprint of a key of gpg
- * that signs the apt repository, and SVC_RELEASE_MAINTAINER the name and address in packages.
+ * that signs the apt repository and the RPMs, and SVC_RELEASE_MAINTAINER the name and address in
+ * packages.
  *
  * `--keys DIRECTORY` takes the public keys of the release in that directory in place of secret
- * ones, signs nothing and gives the same bytes: build/origin/verify-release.ts compares them.
+ * ones, and the signatures of its RPMs, signs nothing and gives the same bytes:
+ * build/origin/verify-release.ts compares them.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -199,6 +201,8 @@ interface ReleaseOptions {
   readonly keys: ReleaseKeys
   /** True if gpg signs the apt repository, or has signed that of a release that is rebuilt. */
   readonly isAptSigned: boolean
+  /** Directory of the release that is rebuilt; null for a new one. */
+  readonly published: string | null
 }
 
 async function release(targets: readonly Target[], options: ReleaseOptions): Promise<void> {
@@ -233,9 +237,9 @@ async function release(targets: readonly Target[], options: ReleaseOptions): Pro
   if (options.packages) {
     const { version, time } = sourceRelease()
     const { env: environment } = process
-    const { isAptSigned } = options
+    const { isAptSigned, published } = options
     const put = (name: string, bytes: Uint8Array) => void artefacts.put(name, bytes)
-    const given = { version, time, out, digests, environment, isAptSigned }
+    const given = { version, time, out, digests, environment, isAptSigned, published }
     releasePackages({ ...given, put, say: print })
   }
   const installer = renderInstaller(readFileSync(join(ROOT, 'install.sh'), 'utf8'), {
@@ -323,7 +327,8 @@ if (import.meta.main) {
   const isAptSigned = isNew
     ? process.env.SVC_RELEASE_GPG_KEY !== undefined
     : existsSync(join(published, 'svc.sources'))
-  const options = { out: resolve(values.out), images, packages, keys, isAptSigned }
+  const out = resolve(values.out)
+  const options = { out, images, packages, keys, isAptSigned, published: published ?? null }
   await release(TARGETS.filter(isWanted), options)
   for (const name of readdirSync(values.out).sort()) {
     print(relative(process.cwd(), join(values.out, name)))

@@ -1,5 +1,4 @@
 /** The files of an apt repository with one suite: `pool`, and `dists/stable` with its digests. */
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -7,12 +6,15 @@ import { gunzipSync } from 'node:zlib'
 import { assert } from '../../src/errors/assert.ts'
 import { gzip } from '../archives.ts'
 import { readTar } from '../image/read-tar.ts'
+import { armoredSignature, clearSign, publicKey } from './gpg.ts'
 
 export interface DebianPackage {
   readonly name: string
   readonly bytes: Buffer
 }
 
+/** The file with the public key that signs the repository and the RPMs. */
+export const KEY_FILE = 'svc.asc'
 const SUITE = 'stable'
 const COMPONENT = 'main'
 /** The file in which machines keep the key of the repository. */
@@ -128,21 +130,13 @@ export function writeRepository(
   if (key === undefined) return
   const suite = join(folder, 'dists', SUITE)
   const release = readRelease(files)
-  writeFileSync(join(suite, 'InRelease'), gpg(['--clearsign', '--local-user', key], release))
-  const detached = ['--armor', '--detach-sign', '--local-user', key]
-  writeFileSync(join(suite, 'Release.gpg'), gpg(detached, release))
-  writeFileSync(join(folder, 'svc.asc'), gpg(['--armor', '--export', key], Buffer.alloc(0)))
+  writeFileSync(join(suite, 'InRelease'), clearSign(key, release))
+  writeFileSync(join(suite, 'Release.gpg'), armoredSignature(key, release))
+  writeFileSync(join(folder, KEY_FILE), publicKey(key))
 }
 
 function readRelease(files: ReadonlyMap<string, Buffer>): Buffer {
   const release = files.get(`dists/${SUITE}/Release`)
   assert(release !== undefined, 'the repository has no Release')
   return release
-}
-
-function gpg(args: readonly string[], input: Buffer): Buffer {
-  const options = ['--batch', '--no-tty', '--digest-algo', 'SHA256']
-  const { status, stdout, stderr, error } = spawnSync('gpg', [...options, ...args], { input })
-  assert(status === 0 && stdout.length > 0, `gpg failed: ${error?.message ?? stderr}`)
-  return stdout
 }

@@ -278,6 +278,7 @@ test('a release has the formula and the Nix files, or says that it leaves them o
       digests: new Map([['darwin-arm64', '55'.repeat(32)]]),
       environment,
       isAptSigned: false,
+      published: null,
       put: (name) => names.push(name),
       say: (line) => said.push(line),
     })

@@ -1,17 +1,20 @@
 /** Adds packages, an apt repository, a formula and Nix expressions to a release. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from '../bundle.ts'
 import {
   aptRepository,
   type DebianPackage,
+  KEY_FILE,
   sourcesText,
   writeRepository,
 } from './apt-repository.ts'
 import type { Format } from './files.ts'
 import { type ArchiveDigests, formula } from './formula.ts'
+import { detachedSignature, publicKey } from './gpg.ts'
 import { buildPackage, PACKAGED, type PackagedTarget, packageName } from './nfpm.ts'
 import { nixExpression, nixFlake } from './nix.ts'
+import { signatureOf, signedPart, withSignature } from './rpm-signature.ts'
 
 const FORMATS: readonly Format[] = ['deb', 'rpm']
 /** The maintainer whom packages name unless SVC_RELEASE_MAINTAINER is set. */
@@ -25,6 +28,8 @@ export interface PackagesRelease {
   readonly digests: ArchiveDigests
   /** True if the apt repository has a signature, in this release or in the one it repeats. */
   readonly isAptSigned: boolean
+  /** Directory of the release that this one repeats, whose signatures it takes; null for a new one. */
+  readonly published: string | null
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Writes a file of the release, whose digest SHA256SUMS has. */
   readonly put: (name: string, bytes: Uint8Array) => void
@@ -47,7 +52,8 @@ export function releasePackages(release: PackagesRelease): void {
     for (const format of FORMATS) {
       const name = packageName(target, format, version)
       const source = { executable, licences, version, time, maintainer }
-      const bytes = buildPackage(target, format, source)
+      const built = buildPackage(target, format, source)
+      const bytes = format === 'rpm' ? signedRpm(release, name, built) : built
       release.put(name, bytes)
       if (format === 'deb') debs.push({ name, bytes })
     }
@@ -56,11 +62,30 @@ export function releasePackages(release: PackagesRelease): void {
   writeExpressions(release)
 }
 
+/**
+ * Returns the package with its signature. A rebuild adds the published signature, which is that of
+ * the published content alone: `rpm -K` verifies it.
+ */
+function signedRpm({ environment, published }: PackagesRelease, name: string, built: Buffer) {
+  const key = environment.SVC_RELEASE_GPG_KEY
+  if (published === null) {
+    return key === undefined
+      ? built
+      : withSignature(built, detachedSignature(key, signedPart(built)))
+  }
+  const path = join(published, name)
+  const signature = existsSync(path) ? signatureOf(readFileSync(path)) : null
+  return signature === null ? built : withSignature(built, signature)
+}
+
 function writeApt(release: PackagesRelease, debs: readonly DebianPackage[]): void {
   const { environment, out, say, time, isAptSigned } = release
   const key = environment.SVC_RELEASE_GPG_KEY
   writeRepository(join(out, 'apt'), aptRepository(debs, time), key)
-  if (!isAptSigned) say('The apt repository is unsigned: SVC_RELEASE_GPG_KEY is not set.')
+  if (key !== undefined) writeFileSync(join(out, KEY_FILE), publicKey(key))
+  if (!isAptSigned) {
+    say('The apt repository and the RPMs are unsigned: SVC_RELEASE_GPG_KEY is not set.')
+  }
   const url = environment.SVC_RELEASE_URL
   if (isAptSigned && url !== undefined) {
     release.put('svc.sources', Buffer.from(sourcesText(`${withoutSlash(url)}/apt`)))

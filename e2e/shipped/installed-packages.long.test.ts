@@ -19,7 +19,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { aptRepository, sourcesText, writeRepository } from '../../build/packages/apt-repository.ts'
 import type { Format } from '../../build/packages/files.ts'
+import { detachedSignature, publicKey } from '../../build/packages/gpg.ts'
 import { buildPackage, GLIBC_MIN, packageName } from '../../build/packages/nfpm.ts'
+import { signatureOf, signedPart, withSignature } from '../../build/packages/rpm-signature.ts'
 import { argv } from '../argv.ts'
 import { SERVER } from '../harness.ts'
 
@@ -85,6 +87,14 @@ afterAll(() => {
   delete process.env.GNUPGHOME
   rmSync(work, { recursive: true })
 })
+
+/** Writes an RPM, signed by the key of this run, and returns its path. */
+function packedRpm(version: string, executable = program): string {
+  const path = join(work, packageName(TARGET, 'rpm', version))
+  const built = build('rpm', version, executable)
+  writeFileSync(path, withSignature(built, detachedSignature(signingKey, signedPart(built))))
+  return path
+}
 
 function build(format: Format, version: string, executable = program): Buffer {
   const source = { executable, licences: 'MIT', version, time: TIME, maintainer: MAINTAINER }
@@ -288,12 +298,7 @@ test.skipIf(noRpm !== null)(
         ...argv`unshare --mount --pid --fork --mount-proc=${host.root}/proc`,
         ...argv`rpm --force-debian --root ${host.root} ${args}`,
       ])
-    const packed = (version: string): string => {
-      const path = join(work, packageName(TARGET, 'rpm', version))
-      writeFileSync(path, build('rpm', version))
-      return path
-    }
-    expect(rpm('-i', '--nodeps', packed('1.0.0'))).toContain('neither enabled nor started')
+    expect(rpm('-i', '--nodeps', packedRpm('1.0.0'))).toContain('neither enabled nor started')
     expect(host.sh('stat -c "%U:%G %a %n" /etc/svc /etc/svc/* /var/lib/svc')).toBe(
       [
         'root:svc 750 /etc/svc',
@@ -311,7 +316,7 @@ test.skipIf(noRpm !== null)(
     writeFileSync(join(host.root, 'var/lib/svc/state/data'), 'kept')
     superviseServer(host, 0)
     rmSync(join(host.root, 'usr/bin/deb-systemd-invoke'), { force: true })
-    rpm('-U', '--nodeps', packed('1.1.0'))
+    rpm('-U', '--nodeps', packedRpm('1.1.0'))
     expect(rpm('-q', 'svc')).toMatch(/^svc-1\.1\.0-1/)
     expect(host.read('tmp/calls')).toContain('systemctl restart svc-server.service')
     expect(host.read('tmp/calls')).not.toContain('disable')
@@ -323,6 +328,39 @@ test.skipIf(noRpm !== null)(
     expect(host.exists('usr/bin/svc-server')).toBe(false)
     expect(host.read('etc/svc/environment.rpmsave')).toBe('A=1\n')
     expect([host.read('var/lib/svc/state/data'), host.read(PEPPER)]).toEqual(['kept', pepper])
+  },
+  DEADLINE_MS,
+)
+
+test.skipIf(noRpm !== null)(
+  `rpm -K verifies the signature of an RPM, which a rebuild takes over (${noRpm ?? 'installed'})`,
+  () => {
+    const host = machine()
+    const rpm = (...args: readonly string[]) => run(argv`rpm --root ${host.root} ${args}`)
+    const check = (name: string, bytes: Buffer) => {
+      writeFileSync(join(host.root, name), bytes)
+      return rpm('-K', `/${name}`)
+    }
+    const signed = readFileSync(packedRpm('1.0.0'))
+    const unknown = check('a.rpm', signed)
+    expect(unknown.stdout).toContain('SIGNATURES NOT OK')
+    writeFileSync(join(host.root, 'svc.asc'), publicKey(signingKey))
+    expect(rpm('--import', '/svc.asc').status).toBe(0)
+    expect(check('a.rpm', signed)).toMatchObject({
+      status: 0,
+      stdout: '/a.rpm: digests signatures OK\n',
+    })
+    const changed = Buffer.from(signed)
+    changed[changed.length - 100]! ^= 1
+    expect(check('b.rpm', changed).status).not.toBe(0)
+
+    const unsigned = build('rpm', '1.0.0')
+    expect(check('c.rpm', unsigned).stdout).toBe('/c.rpm: digests OK\n')
+    const signature = signatureOf(signed)!
+    expect(withSignature(unsigned, signature).equals(signed)).toBe(true)
+    // The signature of one package does not hold for another one.
+    const other = withSignature(build('rpm', '1.0.1'), signature)
+    expect(check('d.rpm', other).stdout).toContain('SIGNATURES NOT OK')
   },
   DEADLINE_MS,
 )
