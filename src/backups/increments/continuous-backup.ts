@@ -109,7 +109,7 @@ export class ContinuousBackup {
   }
 
   /**
-   * Writes the last increment, and stops after 2 seconds at the latest. The server commits
+   * Writes the last increment, and stops after `stopMillis` at the latest. The server commits
    * nothing from then on.
    */
   async stop(): Promise<void> {
@@ -121,7 +121,7 @@ export class ContinuousBackup {
     const ended = this.#end()
     let timer: ReturnType<typeof setTimeout> | undefined
     const time = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, STOP_MILLIS)
+      timer = setTimeout(resolve, this.#options.stopMillis ?? STOP_MILLIS)
     })
     await Promise.race([ended, time])
     clearTimeout(timer)

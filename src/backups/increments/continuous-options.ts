@@ -26,6 +26,8 @@ export interface ContinuousBackupOptions
   readonly onChange?: (state: BackupState) => void
   /** Milliseconds between two increments. Tests that call `flush` make it long. */
   readonly flushMillis?: number
+  /** Time that `stop` gives to the last increment and to a base. */
+  readonly stopMillis?: number
   /** Bytes of the commits that no increment has yet. Beyond them a base replaces increments. */
   readonly bufferBytesMax?: number
   /** Bytes of a catch-up. A base replaces a longer one. */

@@ -23,6 +23,10 @@ import type { BackupTarget } from '../targets/targets.ts'
 import { Backups } from './backups.ts'
 
 const DAY_MILLIS = 86_400_000
+/** Time that a stop gives to a backup: only a hang takes longer. */
+const STOP_MILLIS = 60_000
+/** The same for a backup that the test holds back until the stop has ended. */
+const HELD_MILLIS = 10
 
 /** Holds back one access, and tells when it is waited for. */
 class Barrier {
@@ -49,6 +53,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
   let barrier: Barrier
   let isClosed: boolean
   let readsAfterClose: number
+  let stopMillis: number
 
   beforeEach(async () => {
     bench = await followedServer(kind, realSystem())
@@ -56,6 +61,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
     barrier = new Barrier()
     isClosed = false
     readsAfterClose = 0
+    stopMillis = STOP_MILLIS
     await bench.commit([write('notes', 1, '{"a":1}'), write('notes', 2, '{"a":2}')])
   })
   afterEach(() => barrier.open())
@@ -129,6 +135,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
       metrics,
       recipients,
       freeFloorBytes: 0,
+      closeMillis: stopMillis,
       openContinuous:
         place === 'root'
           ? null
@@ -141,6 +148,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
                 baseIntervalMillis: DAY_MILLIS,
                 retention: { days: 30, bases: 7 },
                 flushMillis: 2 ** 30,
+                stopMillis,
                 ...listeners,
               })
               const rehearsals = rehearse === null ? null : rehearsalsOf(continuous, rehearse)
@@ -177,6 +185,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
   ] as const)(
     'a base that waits for %s when the server stops is no backup and no error',
     async (_, held) => {
+      stopMillis = HELD_MILLIS
       const { backups, to, continuous } = await open(held, 'target')
       await barrier.reached
       await stop(backups)
@@ -193,6 +202,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('backups of documents in %s', (
   )
 
   test('a requested backup fails with the server that stops, without an error record', async () => {
+    stopMillis = HELD_MILLIS
     const { backups, recipients } = await open('documents', 'root')
     const backupId = order(backups, recipients)
     await barrier.reached

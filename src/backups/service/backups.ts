@@ -63,6 +63,8 @@ export interface BackupsOptions {
   readonly recipients: readonly string[] | null
   /** Bytes that backups leave free on the disk of the Product root. */
   readonly freeFloorBytes: number
+  /** Time that `close` gives to a backup that is being made. */
+  readonly closeMillis?: number
   /** Null or absent without a target. The continuous backup calls the listeners. */
   readonly openContinuous?: ((listeners: ContinuousListeners) => Continuous) | null
 }
@@ -77,7 +79,6 @@ export interface OrderedBackup {
  * @limit Backups: complete backups in the Product root; the oldest is removed for another one
  */
 export const ROOT_BACKUPS_MAX = 2
-/** Time that the end of the server gives to a backup that is being made. */
 const CLOSE_MILLIS = 2_000
 /** Age of the oldest commit that cannot be restored, from which on the health is degraded. */
 const BEHIND_MILLIS_MAX = 60_000
@@ -172,12 +173,13 @@ export class Backups {
     await this.#continuous?.backup.stop()
   }
 
-  /** Ends the backup in progress, which is not complete then. Waits for 2 s at most. */
+  /** Ends the backup in progress, which is not complete then. Waits for `closeMillis` at most. */
   async close(): Promise<void> {
     this.#continuous?.backup.stopBase()
     this.#stopping.abort(new Fault('UNAVAILABLE', { detail: 'the server stops' }))
+    const { closeMillis = CLOSE_MILLIS } = this.#options
     const late = Promise.withResolvers<void>()
-    const timer = setTimeout(late.resolve, CLOSE_MILLIS)
+    const timer = setTimeout(late.resolve, closeMillis)
     const { backup, rehearsals } = this.#continuous ?? {}
     const ended = Promise.all([this.whenIdle(), backup?.whenBaseEnds(), rehearsals?.stop()])
     await Promise.race([ended, late.promise])
