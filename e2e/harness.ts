@@ -34,6 +34,14 @@ export const CLIENTS: readonly {
 
 export type Environment = Readonly<Record<string, string>>
 
+/**
+ * Keeps svc from optimizing code: a command is over before that pays, and it is a fifth of the CPU
+ * time of tests that run many. In the long run svc runs as shipped. The build renames the prefix of
+ * the option (build/runtime/neutralise.ts).
+ */
+const SHORT_COMMANDS: Environment =
+  process.env.SVC_TEST_LONG === '1' ? {} : { '=UN_JSC_useDFGJIT': '0' }
+
 export interface Result {
   readonly status: number | null
   readonly stdout: string
@@ -143,7 +151,7 @@ export async function createInstallation(
     clientEnvironment,
     svc: (args, extra = {}) =>
       run([executables.client, ...args], {
-        environment: { ...clientEnvironment, ...extra },
+        environment: { ...SHORT_COMMANDS, ...clientEnvironment, ...extra },
         directory: within('run'),
       }),
     start: async (extra = {}, args = []) => {
