@@ -9,7 +9,7 @@ import { SEED } from '../../testing/seeds.ts'
 import { checkVisibility } from './visibility.ts'
 
 const LONG = process.env.SVC_TEST_LONG === '1'
-const ROUNDS = LONG ? 40 : 2
+const ROUNDS = LONG ? 40 : 1
 const FINDINGS_SHOWN = 10
 
 test.each(['sqlite', 'postgres'] as const)(
