@@ -1,5 +1,5 @@
 /**
- * The life of a file, from its grant to its last byte, with documents in SQLite and in PostgreSQL:
+ * The life of a file, from its grant to its last byte, with documents in each store:
  * an Action makes a grant, curl uploads, a Mutation attaches the file, a Query shows it, another
  * grant is resumed by range, and a Mutation deletes it. The server restarts in the middle.
  */
@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../../src/system/digests.ts'
-import { type OwnCluster, ownCluster } from '../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import { type Application, application, id, mutation, query, string } from '../application.ts'
 import { argv } from '../argv.ts'
 import { productEnvironment, run, SERVER } from '../harness.ts'
@@ -23,8 +23,12 @@ import {
 const BYTES = randomBytes(3 * 1024 * 1024)
 const DIGEST = sha256Hex(BYTES)
 
-describe.each(['SQLite', 'PostgreSQL'])('files with documents in %s', (kind) => {
-  let cluster: OwnCluster | undefined
+const LONG = process.env.SVC_TEST_LONG === '1'
+/** The other tests of files have documents in SQLite. */
+const STORES = LONG ? ['SQLite', 'PostgreSQL'] : ['PostgreSQL']
+
+describe.each(STORES)('files with documents in %s', (kind) => {
+  let documents: TestDatabase | undefined
   let app: Application
   let source: string
   let settings: Record<string, string> = {}
@@ -32,10 +36,8 @@ describe.each(['SQLite', 'PostgreSQL'])('files with documents in %s', (kind) => 
 
   beforeAll(async () => {
     if (kind === 'PostgreSQL') {
-      cluster = await ownCluster()
-      const file = `${cluster.folder}/document-database-url`
-      writeFileSync(file, `${cluster.url}\n`, { mode: 0o600 })
-      settings = { SERVICE_PLATFORM_DATABASE_URL_FILE: file }
+      documents = await freshDatabase()
+      settings = { SERVICE_PLATFORM_DATABASE_URL: documents.url }
     }
     app = await application(writeFileFunctions, settings)
     source = join(app.installation.directory, 'film.bin')
@@ -43,7 +45,7 @@ describe.each(['SQLite', 'PostgreSQL'])('files with documents in %s', (kind) => 
   })
   afterAll(async () => {
     await app?.installation.dispose()
-    await cluster?.dispose()
+    await documents?.drop()
   })
 
   const curl = (...args: string[]) => run(['/usr/bin/curl', '-sS', ...args])
