@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type OwnCluster, ownCluster } from '../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import {
   type Application,
   application,
@@ -131,9 +131,13 @@ interface User {
 const WRITERS = 4
 const WRITES = 30
 
-describe.each(['SQLite', 'PostgreSQL'])('a schema that grows over %s', (store) => {
+const LONG = process.env.SVC_TEST_LONG === '1'
+/** Schemas grow over both stores in schema-evolution.test.ts of the engine. */
+const STORES = LONG ? ['SQLite', 'PostgreSQL'] : ['PostgreSQL']
+
+describe.each(STORES)('a schema that grows over %s', (store) => {
   let app: Application
-  let cluster: OwnCluster | null = null
+  let documents: TestDatabase | null = null
   let first: string
   let second: string
   /** The fields that the writes so far have left, by document ID. */
@@ -141,10 +145,9 @@ describe.each(['SQLite', 'PostgreSQL'])('a schema that grows over %s', (store) =
   let count = 0
 
   beforeAll(async () => {
-    cluster = store === 'SQLite' ? null : await ownCluster()
-    const file = cluster === null ? null : join(cluster.folder, 'document-database-url')
-    if (file !== null) writeFileSync(file, `${cluster!.url}\n`, { mode: 0o600 })
-    const environment = file === null ? {} : { SERVICE_PLATFORM_DATABASE_URL_FILE: file }
+    documents = store === 'SQLite' ? null : await freshDatabase()
+    const url = documents?.url
+    const environment = url === undefined ? {} : { SERVICE_PLATFORM_DATABASE_URL: url }
     app = await application((workspace) => {
       rmSync(join(workspace, 'functions'), { recursive: true })
       mkdirSync(join(workspace, 'functions'))
@@ -155,7 +158,7 @@ describe.each(['SQLite', 'PostgreSQL'])('a schema that grows over %s', (store) =
 
   afterAll(async () => {
     await app?.installation.dispose()
-    await cluster?.dispose()
+    await documents?.drop()
   })
 
   function write(workspace: string, schema: string, functions: string): void {
