@@ -1,8 +1,8 @@
-/** Plain calls against the compiled executables, as curl sends them, on both stores. */
+/** Plain calls against the compiled executables, as curl sends them, on each store. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type OwnCluster, ownCluster } from '../../testing/databases/cluster.ts'
+import { freshDatabase, type TestDatabase } from '../../testing/databases/postgres.ts'
 import { type Application, application, type Json, operationId } from '../application.ts'
 
 const TALLY = `import { action, mutation, query, v } from 'svc'
@@ -30,17 +30,19 @@ interface Given {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-describe.each(['SQLite', 'PostgreSQL'])('plain calls with documents in %s', (store) => {
-  let cluster: OwnCluster | null = null
+const LONG = process.env.SVC_TEST_LONG === '1'
+/** Every other test of calls has documents in SQLite. */
+const STORES = LONG ? ['SQLite', 'PostgreSQL'] : ['PostgreSQL']
+
+describe.each(STORES)('plain calls with documents in %s', (store) => {
+  let documents: TestDatabase | null = null
   let app: Application
 
   beforeAll(async () => {
     let settings = {}
     if (store === 'PostgreSQL') {
-      cluster = await ownCluster()
-      const file = `${cluster.folder}/document-database-url`
-      writeFileSync(file, `${cluster.url}\n`, { mode: 0o600 })
-      settings = { SERVICE_PLATFORM_DATABASE_URL_FILE: file }
+      documents = await freshDatabase()
+      settings = { SERVICE_PLATFORM_DATABASE_URL: documents.url }
     }
     app = await application((workspace) => {
       writeFileSync(join(workspace, 'functions/tally.ts'), TALLY)
@@ -48,7 +50,7 @@ describe.each(['SQLite', 'PostgreSQL'])('plain calls with documents in %s', (sto
   })
   afterAll(async () => {
     await app?.installation.dispose()
-    await cluster?.dispose()
+    await documents?.drop()
   })
 
   async function send(path: string, body: string | null, { method, headers }: Given = {}) {
