@@ -102,6 +102,7 @@ export function openListener(options: ListenOptions): OpenListener {
   const open = (at: BoundAddress, pair: CertificatePair | undefined): Server =>
     bind(surface, () => Bun.serve({ ...handlers, ...at, ...(pair && { tls: tlsOf(pair) }) }))
   let current = open(addressOf(listen, options.sharesPort), options.certificate)
+  let certificate = options.certificate
   const port = current.port!
   /** Servers with an earlier certificate, until their last connection ends. */
   const earlier = new Set<Server>()
@@ -118,9 +119,12 @@ export function openListener(options: ListenOptions): OpenListener {
     },
     // The runtime cannot change the certificate of a server, so another one takes its port.
     useCertificate: (pair) => {
-      if (!isListening || options.certificate === undefined || !('host' in listen)) return
+      if (!isListening || certificate === undefined || !('host' in listen)) return
+      // Another listener may have failed to use it, so that it is given again.
+      if (pair === certificate) return
       const before = current
       current = open(addressOf({ ...listen, port }, true), pair)
+      certificate = pair
       earlier.add(before)
       void before.stop(false).finally(() => earlier.delete(before))
     },

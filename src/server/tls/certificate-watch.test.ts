@@ -103,6 +103,40 @@ test('a watch that begins with an earlier certificate than the files uses theirs
   expect(names()).toEqual(['DNS:second.test'])
 })
 
+test('a certificate that cannot be used at first is tried again, and reported once', () => {
+  const { pair } = watch
+  let failures = 3
+  const onCertificate = (next: CertificatePair) => {
+    used.push(next)
+    if (failures-- > 0) throw new Error('no descriptor is free')
+  }
+  const tried = new CertificateWatch({ paths, pair, system, log: log.log, onCertificate })
+  renew('second', second.certificate, second.key)
+  for (let i = 0; i < 4; i++) tried.check()
+  expect(tried.pair).toBe(pair)
+  expect(events()).toEqual(['server.certificate_delayed'])
+  for (let i = 0; i < 4; i++) tried.check()
+  expect(tried.pair.names).toBe('DNS:second.test')
+  expect(new Set(used).size).toBe(1)
+  expect(used).toHaveLength(4)
+  expect(events()).toEqual(['server.certificate_delayed', 'server.certificate_replaced'])
+})
+
+test('files that cannot be read at first are read again, and reported once', () => {
+  const { pair } = watch
+  let failures = 3
+  const read = () => {
+    if (failures-- > 0) throw new Error('no descriptor is free')
+    return readCertificatePair(paths)
+  }
+  const onCertificate = (next: CertificatePair) => void used.push(next)
+  const tried = new CertificateWatch({ paths, pair, system, log: log.log, read, onCertificate })
+  renew('second', second.certificate, second.key)
+  for (let i = 0; i < 6; i++) tried.check()
+  expect(names()).toEqual(['DNS:second.test'])
+  expect(events()).toEqual(['server.certificate_rejected', 'server.certificate_replaced'])
+})
+
 test('files that are gone are reported once, and are used again when they are back', () => {
   unlinkSync(paths.key)
   for (let i = 0; i < 5; i++) watch.check()

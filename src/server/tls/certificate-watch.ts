@@ -24,15 +24,22 @@ export interface CertificateWatchOptions {
   readonly system: Pick<System, 'nowMillis'>
   /** Null where another process logs what comes of the same files. */
   readonly log: Logger | null
+  /** Reads the files; `readCertificatePair` by default. */
+  readonly read?: (paths: CertificatePaths) => CertificatePair
+  /** Uses a certificate. It may throw, and is called again with the same one then. */
   readonly onCertificate: (pair: CertificatePair) => void
 }
 
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions
   #pair: CertificatePair
-  /** The state of both files that was read last, with or without success; null before. */
+  /** The state of both files that was read last; null before. */
   #read: string | null = null
+  /** The state that was read last without success. It is read again: a descriptor may be missing. */
+  #rejected: string | null = null
   #seen: string
+  /** A certificate of the files that could not be used yet. */
+  #unused: CertificatePair | null = null
   #timer: ReturnType<typeof setInterval> | null = null
 
   constructor(options: CertificateWatchOptions) {
@@ -71,6 +78,7 @@ export class CertificateWatch {
     const isSettled = state === this.#seen
     this.#seen = state
     if (isSettled && state !== this.#read) this.#readFiles(state)
+    else if (this.#unused !== null) this.#use(this.#unused)
   }
 
   /** Reads files that changed, once this process has written all of them. */
@@ -81,22 +89,41 @@ export class CertificateWatch {
   }
 
   #readFiles(state: string): void {
-    this.#read = state
-    const { log, onCertificate, paths } = this.#options
+    const { log, paths, read = readCertificatePair } = this.#options
+    this.#unused = null
+    let pair: CertificatePair
     try {
-      const pair = readCertificatePair(paths)
-      if (isSame(pair, this.#pair)) return
-      onCertificate(pair)
-      this.#pair = pair
-      const endsAt = new Date(pair.endsAtMillis).toISOString()
-      const message = `New connections get the certificate of ${pair.names}, until ${endsAt}.`
-      log?.info('server.certificate_replaced', { message, names: pair.names, endsAt })
-      this.#warnOfEnd()
+      pair = read(paths)
     } catch (error) {
       const message =
         'The files of the certificate changed, but cannot be used. The certificate before stays.'
-      log?.error('server.certificate_rejected', { message, error })
+      if (state !== this.#rejected) log?.error('server.certificate_rejected', { message, error })
+      this.#rejected = state
+      return
     }
+    this.#read = state
+    this.#rejected = null
+    if (!isSame(pair, this.#pair)) this.#use(pair)
+  }
+
+  /** A failure may be one of the moment, such as of descriptors, so the next check tries again. */
+  #use(pair: CertificatePair): void {
+    const { log, onCertificate } = this.#options
+    const { names } = pair
+    try {
+      onCertificate(pair)
+    } catch (error) {
+      const message = `The new certificate of ${names} is not in use yet. It is tried again.`
+      if (this.#unused === null) log?.error('server.certificate_delayed', { message, error })
+      this.#unused = pair
+      return
+    }
+    this.#unused = null
+    this.#pair = pair
+    const endsAt = new Date(pair.endsAtMillis).toISOString()
+    const message = `New connections get the certificate of ${names}, until ${endsAt}.`
+    log?.info('server.certificate_replaced', { message, names, endsAt })
+    this.#warnOfEnd()
   }
 
   #warnOfEnd(): void {
