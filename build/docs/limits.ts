@@ -121,7 +121,7 @@ fails with \`PLATFORM_BODY_TOO_LARGE\`, \`PLATFORM_RATE_LIMITED\` or \`PRODUCT_I
 [error reference](errors.md) says what to do. A rate is a token bucket: so many per second, and so
 many at once after a pause. The memory of unfinished bodies and unsent responses is a
 [setting](settings.md); one address may hold a quarter of it, one key or session half. Connections
-and TLS handshakes have no rate in the server: [proxies](proxies.md#connections-of-strangers) has what
-they cost, and rules for the firewall. The last column names the file of the source that defines the
-limit.
+and TLS handshakes have no rate in the server: [proxies](proxies.md#connections-of-strangers) has
+what they cost, and rules for the firewall. The last column names the file of the source that
+defines the limit.
 `

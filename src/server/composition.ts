@@ -1,6 +1,7 @@
 /** Composes the parts of `serve`: identity, then the Product Environment, then both origins. */
 
 import type { ComponentHealth } from '../engine/usage/health.ts'
+import { assert } from '../errors/assert.ts'
 import type { ApplicationOrigin } from '../http/application/mount.ts'
 import { APPLICATION_CODES } from '../http/errors.ts'
 import { isObjectRequest } from '../http/management/buckets/objects.ts'
@@ -49,7 +50,7 @@ export interface CompositionOptions {
   readonly acceptedLoss: number | null
   /** Returns the health of the certificate that the server orders; nothing without one. */
   readonly certificateHealth: () => readonly ComponentHealth[]
-  /** Returns the certificate that is served; null where no listener ends TLS, and before it is. */
+  /** Returns the certificate that is served; null if no listener ends TLS, and before it is. */
   readonly certificatePair: () => CertificatePair | null
   /** Receives each resource once it is open, so that a failed start closes it too. */
   readonly closing: ShutdownStack
@@ -229,7 +230,7 @@ function servedCertificate(
 ): SentCertificate | null {
   if (!product!.applicationEndsTls) return null
   // Without it a process would listen without TLS.
-  if (pair === null) throw new Error('the certificate is missing')
+  assert(pair !== null, 'the certificate is there')
   return { ...pair, key: pair.key.reveal(), paths: tls!.paths }
 }
 

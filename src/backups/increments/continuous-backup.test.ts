@@ -90,7 +90,7 @@ const addOperator = (id: string) =>
     [id],
   )
 
-/** Returns a target at whose place another directory can be, as with a file system that is mounted. */
+/** Returns a target whose directory changes, as where a file system is mounted. */
 function placeOf(first: DirectoryTarget, fileSystems: readonly number[]) {
   let used = { directory: first, fileSystems }
   const target: BackupTarget = {
@@ -394,7 +394,7 @@ describe('the segments that are kept', () => {
     },
   )
 
-  test('a file system that is unmounted is reported, and not replaced by what is below it', async () => {
+  test('a file system that is unmounted is reported, and not replaced by another', async () => {
     const mounted = new DirectoryTarget(join(bench.directory, 'target'))
     const below = new DirectoryTarget(join(bench.directory, 'below'))
     await Bun.write(join(below.location, '.keep'), '')

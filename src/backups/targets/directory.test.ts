@@ -11,13 +11,13 @@ mkdirSync(mountPoint)
 
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Returns false where the process may not mount, such as without privileges. */
+/** Returns false if the process may not mount, such as without privileges. */
 function mount(): boolean {
   const { exitCode } = Bun.spawnSync(['mount', '-t', 'tmpfs', 'tmpfs', mountPoint])
   return exitCode === 0
 }
 
-test('a file system that is mounted over a directory comes before the one below it', async (context) => {
+test('a file system that is mounted over a directory comes before the other', async (context) => {
   const target = new DirectoryTarget(mountPoint)
   const [below, ...outer] = await target.fileSystems()
   expect(below).toBe(statSync(directory).dev)

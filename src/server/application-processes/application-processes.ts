@@ -68,7 +68,7 @@ export interface ServedParts {
   /** Must not throw. */
   readonly writeKeySet: WriteKeySet
   readonly addRecords: (records: readonly string[]) => void
-  /** Returns the certificate that is served now; null where application processes end no TLS. */
+  /** Returns the certificate that is served now; null if application processes end no TLS. */
   readonly certificate: () => SentCertificate | null
   readonly start: Omit<
     StartMessage,

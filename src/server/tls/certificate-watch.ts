@@ -35,7 +35,7 @@ export class CertificateWatch {
   #pair: CertificatePair
   /** The state of both files that was read last; null before. */
   #read: string | null = null
-  /** The state that was read last without success. It is read again: a descriptor may be missing. */
+  /** The state whose reading failed last. It is read again: the failure may be of the moment. */
   #rejected: string | null = null
   #seen: string
   /** A certificate of the files that could not be used yet. */

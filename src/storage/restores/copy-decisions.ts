@@ -1,6 +1,6 @@
 /**
- * What a copy of a backup decided about single documents. The IDs are on disk, since a backup may
- * have more of them than the memory of a machine for development holds.
+ * The decisions of a copy of a backup about single documents. The IDs are on disk, since a backup
+ * may have more of them than the memory of a machine for development holds.
  */
 import { Database } from 'bun:sqlite'
 
