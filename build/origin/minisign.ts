@@ -1,9 +1,8 @@
 /**
  * Writes signatures in the format of minisign, prehashed with BLAKE2b-512, from a secret key that
- * `minisign -G -W` made. https://jedisct1.github.io/minisign describes the format.
+ * `minisign -G -W` made. src/client/upgrade/minisign.ts has the format, and verifies them.
  */
 import {
-  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
@@ -12,18 +11,25 @@ import {
   sign,
 } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import {
+  KEY_ALGORITHM,
+  KEY_BYTES,
+  KEY_ID_BYTES,
+  PREHASHED,
+  parsePublicKey,
+  signedComment,
+  signedDigest,
+  TRUSTED,
+  UNTRUSTED,
+} from '../../src/client/upgrade/minisign.ts'
 import { assert } from '../../src/errors/assert.ts'
 
-/** Names the algorithm in keys, and in signatures over the digest of a content. */
-const ALGORITHM = Buffer.from('Ed')
-const PREHASHED = Buffer.from('ED')
+const ALGORITHM = Buffer.from(KEY_ALGORITHM)
 /** Algorithm, derivation, checksum, salt, two limits, then the key ID, the key and a checksum. */
 const SECRET_BYTES = 158
 const KEY_ID_AT = 54
 const SEED_AT = 62
 const PUBLIC_AT = 94
-const KEY_ID_BYTES = 8
-const KEY_BYTES = 32
 /** The DER of an Ed25519 private key up to its seed. */
 const SEED_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
@@ -69,31 +75,27 @@ function encodePublic(id: Uint8Array, point: Uint8Array): string {
 
 /** Returns the file minisign.pub of a public key. */
 export function minisignPublicFile(publicKey: string): string {
-  const id = Buffer.from(publicKey, 'base64').subarray(2, 2 + KEY_ID_BYTES)
-  const name = Buffer.from(id).reverse().toString('hex').toUpperCase()
-  return `untrusted comment: minisign public key ${name}\n${publicKey}\n`
+  const parsed = parsePublicKey(publicKey)
+  assert(parsed !== null, 'this is no public key of minisign')
+  return `${UNTRUSTED}minisign public key ${parsed.id}\n${publicKey}\n`
 }
 
 /** Returns the public key in a file minisign.pub. */
 export function readMinisignPublic(path: string): string {
-  const publicKey = secondLine(readFileSync(path, 'utf8'))
-  const bytes = Buffer.from(publicKey, 'base64')
-  const isPublic =
-    bytes.length === 2 + KEY_ID_BYTES + KEY_BYTES && bytes.subarray(0, 2).equals(ALGORITHM)
-  assert(isPublic, `${path} is no public key of minisign`)
-  return publicKey
+  const text = readFileSync(path, 'utf8')
+  assert(parsePublicKey(text) !== null, `${path} is no public key of minisign`)
+  return text.trimEnd().split(/\r?\n/).at(-1)!
 }
 
 /** Returns the file with the signature of a content. It covers the comment too. */
 export function signMinisign(content: Uint8Array, comment: string, signer: MinisignKey): string {
   assert(!/[\r\n]/.test(comment), 'a trusted comment is one line')
-  const digest = createHash('blake2b512').update(content).digest()
-  const signature = sign(null, digest, signer.key)
-  const whole = sign(null, Buffer.concat([signature, Buffer.from(comment)]), signer.key)
+  const signature = sign(null, signedDigest(content), signer.key)
+  const whole = sign(null, signedComment(signature, comment), signer.key)
   return [
-    'untrusted comment: verify with minisign -V -p minisign.pub',
-    Buffer.concat([PREHASHED, signer.id, signature]).toString('base64'),
-    `trusted comment: ${comment}`,
+    `${UNTRUSTED}verify with minisign -V -p minisign.pub`,
+    Buffer.concat([Buffer.from(PREHASHED), signer.id, signature]).toString('base64'),
+    `${TRUSTED}${comment}`,
     whole.toString('base64'),
     '',
   ].join('\n')

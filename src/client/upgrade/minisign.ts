@@ -5,18 +5,21 @@
  */
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto'
 
-/** The two letters before a public key, and before a signature over a digest. */
-const KEY_ALGORITHM = 'Ed'
-const PREHASHED = 'ED'
+/** The two letters before a public key. */
+export const KEY_ALGORITHM = 'Ed'
+/** The two letters before a signature over a digest. */
+export const PREHASHED = 'ED'
 const ALGORITHM_BYTES = 2
-const KEY_ID_BYTES = 8
-const KEY_BYTES = 32
+export const KEY_ID_BYTES = 8
+export const KEY_BYTES = 32
 const SIGNATURE_BYTES = 64
 /** Header of an Ed25519 key as SubjectPublicKeyInfo (RFC 8410). */
 const KEY_HEADER = Buffer.from('302a300506032b6570032100', 'hex')
 
-const UNTRUSTED = 'untrusted comment: '
-const TRUSTED = 'trusted comment: '
+/** Begins the first line of a file, which no signature covers. */
+export const UNTRUSTED = 'untrusted comment: '
+/** Begins the line of a signature file that its second signature covers. */
+export const TRUSTED = 'trusted comment: '
 
 /** Bounds of the files, of which minisign writes comments of up to 9 KiB. */
 export const SIGNATURE_FILE_BYTES_MAX = 16 * 1024
@@ -70,12 +73,20 @@ export function verifySignature(
   if (algorithm !== PREHASHED) return { problem: 'form' }
   if (idOf(signed) !== id) return { problem: 'other-key' }
   const own = signed.subarray(ALGORITHM_BYTES + KEY_ID_BYTES)
-  const digest = createHash('blake2b512').update(content).digest()
-  if (!verify(null, digest, key, own)) return { problem: 'content' }
+  if (!verify(null, signedDigest(content), key, own)) return { problem: 'content' }
   const trustedComment = comment.slice(TRUSTED.length)
-  const commented = Buffer.concat([own, Buffer.from(trustedComment)])
-  if (!verify(null, commented, key, global)) return { problem: 'comment' }
+  if (!verify(null, signedComment(own, trustedComment), key, global)) return { problem: 'comment' }
   return { problem: null, trustedComment }
+}
+
+/** Returns what the signature of a content covers. */
+export function signedDigest(content: Uint8Array): Buffer {
+  return createHash('blake2b512').update(content).digest()
+}
+
+/** Returns what the second signature covers: the first one, and the trusted comment. */
+export function signedComment(signature: Uint8Array, comment: string): Buffer {
+  return Buffer.concat([signature, Buffer.from(comment)])
 }
 
 /** Decodes base64 in its one canonical form; null for another form or another length. */
