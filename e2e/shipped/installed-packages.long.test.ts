@@ -22,6 +22,8 @@ import type { Format } from '../../build/packages/files.ts'
 import { detachedSignature, publicKey } from '../../build/packages/gpg.ts'
 import { buildPackage, GLIBC_MIN, packageName } from '../../build/packages/nfpm.ts'
 import { signatureOf, signedPart, withSignature } from '../../build/packages/rpm-signature.ts'
+import { freshDatabase } from '../../testing/databases/postgres.ts'
+import { freePort } from '../../testing/servers/ports.ts'
 import { argv } from '../argv.ts'
 import { SERVER } from '../harness.ts'
 
@@ -335,37 +337,83 @@ test.skipIf(noRpm !== null)(
 test.skipIf(noRpm !== null)(
   `rpm -K verifies the signature of an RPM, which a rebuild takes over (${noRpm ?? 'installed'})`,
   () => {
-    const host = machine()
-    const rpm = (...args: readonly string[]) => run(argv`rpm --root ${host.root} ${args}`)
+    const keys = join(work, 'rpm-keys')
+    mkdirSync(keys)
+    const rpm = (...args: readonly string[]) => run(argv`rpm --dbpath ${keys} ${args}`)
     const check = (name: string, bytes: Buffer) => {
-      writeFileSync(join(host.root, name), bytes)
-      return rpm('-K', `/${name}`)
+      writeFileSync(join(work, name), bytes)
+      const { status, stdout } = rpm('-K', join(work, name))
+      return { status, said: stdout.slice(stdout.indexOf(':')) }
     }
     const signed = readFileSync(packedRpm('1.0.0'))
-    const unknown = check('a.rpm', signed)
-    expect(unknown.stdout).toContain('SIGNATURES NOT OK')
-    writeFileSync(join(host.root, 'svc.asc'), publicKey(signingKey))
-    expect(rpm('--import', '/svc.asc').status).toBe(0)
+    expect(check('a.rpm', signed).said).toContain('SIGNATURES NOT OK')
+    writeFileSync(join(work, 'svc.asc'), publicKey(signingKey))
+    expect(rpm('--import', join(work, 'svc.asc')).status).toBe(0)
     expect(check('a.rpm', signed)).toMatchObject({
       status: 0,
-      stdout: '/a.rpm: digests signatures OK\n',
+      said: ': digests signatures OK\n',
     })
     const changed = Buffer.from(signed)
     changed[changed.length - 100]! ^= 1
     expect(check('b.rpm', changed).status).not.toBe(0)
 
     const unsigned = build('rpm', '1.0.0')
-    expect(check('c.rpm', unsigned).stdout).toBe('/c.rpm: digests OK\n')
+    expect(check('c.rpm', unsigned).said).toBe(': digests OK\n')
     const signature = signatureOf(signed)!
     expect(withSignature(unsigned, signature).equals(signed)).toBe(true)
     // The signature of one package does not hold for another one.
     const other = withSignature(build('rpm', '1.0.1'), signature)
-    expect(check('d.rpm', other).stdout).toContain('SIGNATURES NOT OK')
+    expect(check('d.rpm', other).said).toContain('SIGNATURES NOT OK')
   },
   DEADLINE_MS,
 )
 
 const noExecutable = noRoot ?? (existsSync(SERVER) ? null : 'run npm run build')
+
+/** Returns the walk of README.md for a database, addresses and a directory of this run. */
+async function readmeWalk(database: string): Promise<string> {
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+  const walk = /<!-- walk -->\n```sh\n([\s\S]*?)```/.exec(readme)![1]!
+  const [management, application] = [await freePort(), await freePort()]
+  return [
+    "trap 'kill $!; wait' EXIT; mkdir /var/lib/svc/walk; cd /var/lib/svc/walk",
+    `export SERVICE_MANAGEMENT_LISTEN=127.0.0.1:${management} SVC_ALLOW_LOOPBACK_HTTP=true`,
+    walk
+      .replace('postgres://user:password@127.0.0.1:5432/svc', database)
+      .replaceAll('127.0.0.1:3220', `127.0.0.1:${management}`)
+      .replaceAll('127.0.0.1:3210', `127.0.0.1:${application}`),
+  ].join('\n')
+}
+
+/** Installs the executable in a root by the manager of each format. */
+const INSTALL: Readonly<Record<Format, (host: Machine) => void>> = {
+  deb: (host) => void host.install('1.0.0', SERVER),
+  rpm: ({ root }) => {
+    const isolated = argv`unshare --mount --pid --fork --mount-proc=${root}/proc`
+    const install = argv`rpm --force-debian --root ${root} -i --nodeps`
+    succeed([...isolated, ...install, packedRpm('1.0.0', SERVER)])
+  },
+}
+
+test.skipIf((noExecutable ?? noRpm) !== null).each(['deb', 'rpm'] as const)(
+  `the first ten minutes of README.md follow an installed %s (${noExecutable ?? noRpm ?? 'built'})`,
+  async (format) => {
+    const host = machine()
+    host.sh('apt-get update && apt-get install -y --no-install-recommends curl')
+    const database = await freshDatabase()
+    onTestFinished(() => database.drop(), DEADLINE_MS)
+    const script = await readmeWalk(database.url)
+    INSTALL[format](host)
+    const begin = performance.now()
+    const environment = { HOME: '/var/lib/svc', PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }
+    const walked = run(host.inside(['sh', '-ec', script], 'svc:svc'), environment)
+    expect(walked.status, `${walked.stdout}\n${walked.stderr}`).toBe(0)
+    expect(walked.stdout).toContain('"name": "general"')
+    const seconds = Math.round((performance.now() - begin) / 1000)
+    process.stdout.write(`From the installed ${format} to the first answered call: ${seconds} s\n`)
+  },
+  DEADLINE_MS,
+)
 
 describe.skipIf(noExecutable !== null)(`the executable (${noExecutable ?? 'built'})`, () => {
   test(
