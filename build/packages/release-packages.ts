@@ -28,7 +28,7 @@ export interface PackagesRelease {
   readonly digests: ArchiveDigests
   /** True if the apt repository has a signature, in this release or in the one it repeats. */
   readonly isAptSigned: boolean
-  /** Directory of the release that this one repeats, whose signatures it takes; null for a new one. */
+  /** Directory of the release that is rebuilt, whose signatures are taken; null for a new one. */
   readonly published: string | null
   readonly environment: Readonly<Record<string, string | undefined>>
   /** Writes a file of the release, whose digest SHA256SUMS has. */

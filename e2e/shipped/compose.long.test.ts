@@ -173,7 +173,7 @@ test.skipIf(reason !== null)(
     writeVariables()
     const [init = '', ...rest] = sample(3).split('\ndocker compose run --rm svc-server check\n')
     await sh(init)
-    // Whoever waited for the health of PostgreSQL reaches it over the network.
+    // A container that waited for the health of PostgreSQL reaches it over the network.
     await sh('docker compose exec -T postgres pg_isready --host=postgres --quiet')
     const checked = await sh('docker compose run --rm svc-server check')
     expect(checked).toContain('Function sandbox       required')
