@@ -17,7 +17,7 @@ import { deliver, deliverUntilAccepted } from './deliveries.ts'
 import { type HookedApplication, hookedApplication } from './workspace.ts'
 
 const IS_LONG = process.env.SVC_TEST_LONG === '1'
-const EVENTS = Number(process.env.SVC_TEST_DELIVERIES ?? (IS_LONG ? 100_000 : 150))
+const EVENTS = Number(process.env.SVC_TEST_DELIVERIES ?? (IS_LONG ? 100_000 : 75))
 const KILLS: CampaignOptions['kills'] = IS_LONG ? { everyMillis: 20_000 } : { times: 2 }
 const MILLIS_MAX = IS_LONG ? 3_600_000 : 600_000
 /** Maximum number of contradictions that are printed. */
