@@ -62,7 +62,7 @@ const MIGRATIONS = `{
   writes: { table: 'tasks', each: async (ctx, task) => ctx.db.delete(task._id) },
   removes: { table: 'tasks', each: () => ({ passes: undefined }) },
   large: { table: 'tasks', each: (ctx, task) => ({ title: 'x'.repeat(700_000) }) },
-  slow: { table: 'tasks', each: (ctx, task) => {
+  slow: { table: 'tasks', batch: 2, each: (ctx, task) => {
     for (const until = Date.now; task.n === 3n;);
     return { passes: 1n }
   } },
