@@ -34,6 +34,8 @@ const DOCUMENT_BYTES_MAX = 1024 * 1024
 /** Bytes of an index key, less what the encoding of its fields may add. */
 const INDEX_TEXT_BYTES_MAX = 1_000
 const REASONS_MAX = 8
+/** Each field of a document is declared, whatever its name is. */
+const ANY_KEY = /^/
 
 /** Writes all of an export, and returns the report. Throws CLIENT_EXPORT_INVALID. */
 export async function convert(
@@ -79,7 +81,7 @@ interface Plan {
 
 /** Reads a collection once, for the types of its fields. */
 async function planOf(collection: SourceCollection, progress: Progress): Promise<Plan> {
-  const shape = new ObjectShape(FIELDS_MAX, /./)
+  const shape = new ObjectShape(FIELDS_MAX, ANY_KEY)
   collection.declare(shape)
   for await (const document of collection.documents()) {
     progress.check()

@@ -13,6 +13,8 @@ const COLLECTIONS_MAX = 1_000
 const PRIVATE_FILE = 0o600
 const PENDING_BYTES_MAX = 16 * 1024 * 1024
 const CHUNK_BYTES = 1024 * 1024
+/** Memory that a record has beside its bytes. */
+const OVERHEAD_BYTES = 256
 
 interface Pending {
   readonly path: string
@@ -34,7 +36,7 @@ export class Spool {
     const length = Buffer.alloc(4)
     length.writeUInt32LE(record.length)
     pieces.push(length, record)
-    this.#bytes += length.length + record.length
+    this.#bytes += OVERHEAD_BYTES + record.length
     if (this.#bytes > PENDING_BYTES_MAX) this.flush()
   }
 

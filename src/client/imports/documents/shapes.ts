@@ -10,7 +10,8 @@ import { isList, Reference, type SourceObject, type SourceValue } from './source
 const OBJECT_FIELDS_MAX = 64
 /** Levels of a validator, which may have 32: each level of a value has up to four. */
 const DEPTH_MAX = 24
-const KEY = /^[A-Za-z_$][A-Za-z0-9_$]{0,63}$/
+/** `__proto__` would set the prototype of the object in `schema.ts`. */
+const KEY = /^(?!__proto__$)[A-Za-z_$][A-Za-z0-9_$]{0,63}$/
 
 /** Types of which a shape has only whether they occur. */
 export type PlainType = 'null' | 'boolean' | 'int64' | 'float64' | 'bytes' | 'timestamp' | 'any'

@@ -58,6 +58,7 @@ export function fieldsOf(
     for (const each of entity.get(number) ?? []) {
       const property = message(each)
       const name = text(property.get(3)?.[0])
+      if (depth > 0 && name === '__proto__') throw new ValidationError('no key __proto__')
       const list = lists.get(name)
       const isMultiple = property.get(4)?.[0] === 1n
       if (fields.has(name) && !(isMultiple && list !== undefined)) {
@@ -86,6 +87,7 @@ function propertyValue(property: Message, reading: EntityReading, depth: number)
   const meaning = property.get(1)?.[0]
   if (meaning === EMPTY_LIST) return []
   const value = message(property.get(5)?.[0])
+  if (value.size > 1) throw new ValidationError('one value for each property')
   const [[kind, [content]] = [0, [undefined]]] = [...value]
   switch (kind) {
     case 0:

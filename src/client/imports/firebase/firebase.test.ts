@@ -22,9 +22,7 @@ import { SEED } from '../../../../testing/seeds.ts'
 import { plainReader } from '../../../value/plain.ts'
 import { type JsonObject, parseStrictJson, ROUNDED } from '../../../value/strict-json.ts'
 import { type Value, type ValueObject, valueEquals } from '../../../value/values.ts'
-import { EXPORT_LINE_BYTES_MAX } from '../archives/lines.ts'
 import { openFirebase } from './firebase.ts'
-import { recordsOf } from './log-records.ts'
 
 const SAMPLE = join(
   import.meta.dirname,
@@ -33,17 +31,6 @@ const SAMPLE = join(
 
 const exported = (documents: readonly FirestoreDocument[], more: readonly ZipFile[] = []) =>
   zipOf([...firestoreExport(documents), ...more])
-
-async function split(...chunks: Uint8Array[]): Promise<string[]> {
-  const stream = (async function* () {
-    for (const chunk of chunks) yield chunk
-  })()
-  const found: string[] = []
-  for await (const record of recordsOf('output-0', stream)) {
-    found.push(Buffer.from(record).toString('latin1'))
-  }
-  return found
-}
 
 describe('an export', () => {
   it('an export becomes a schema with the types that occur', async () => {
@@ -370,6 +357,30 @@ describe('a damaged export', () => {
     expect(left.filter((name) => !/^svc-import-\w+(?:\/export\.zip)?$/.test(name))).toEqual([])
   })
 
+  it('a document with the key __proto__ or two values of a property is left out alone', async () => {
+    const nested = new Map([['__proto__', 'x']])
+    const both = Buffer.concat([Buffer.of(1 * 8, 1), Buffer.of(2 * 8, 1)])
+    const property = Buffer.concat([Buffer.of(3 * 8 + 2, 1), Buffer.from('a')])
+    const content = Buffer.concat([property, Buffer.of(5 * 8 + 2, both.length), both])
+    const made = await converted(
+      withOutput(
+        logOf([
+          entityOf(['users', 'proto'], new Map([['map', nested]])),
+          Buffer.concat([
+            entityOf(['users', 'both'], new Map()),
+            Buffer.of(15 * 8 + 2, content.length),
+            content,
+          ]),
+          entityOf(['users', 'good'], new Map([['', new Map([['a', 'b']])]])),
+        ]),
+      ),
+      openFirebase,
+    )
+    expect(made.report.collections).toMatchObject([{ documents: 1, leftOut: 2 }])
+    expect(made.schema).not.toContain('__proto__')
+    expect(made.documents('users')).toMatchObject([{ importedId: 'good', field: { a: 'b' } }])
+  })
+
   it('a document that is too deep, has a field twice or no UTF-8 is left out alone', async () => {
     let deep: FirestoreValue = 'x'
     for (let i = 0; i < 100; i++) deep = new Map([['d', deep]])
@@ -439,41 +450,4 @@ it('a list in two parts is whole, and the report says that its order may differ'
   expect(made.report.conversions).toMatchObject([
     { what: expect.stringContaining('the unindexed items come last'), count: 1 },
   ])
-})
-
-describe('a log of records', () => {
-  it('a log of records is split at any chunk, with records over several blocks', async () => {
-    // The second record fills its block, the fourth one leaves room for a head alone.
-    const lengths = [1, 32_753, 1, 32_746, 100_000, 0, 1]
-    const records = lengths.map((length, i) => String(i).repeat(length))
-    const log = Buffer.from(logOf(records.map((text) => Buffer.from(text))))
-    for (const at of [0, 1, 6, 7, 32_767, 32_768, 32_769, 70_000, log.length]) {
-      expect(await split(log.subarray(0, at), log.subarray(at))).toEqual(records)
-    }
-    for (const at of [1, 7, 140_000, log.length - 1]) {
-      await expect(split(log.subarray(0, at))).rejects.toMatchObject({
-        code: 'CLIENT_EXPORT_INVALID',
-      })
-    }
-  })
-
-  it('a log that lacks the begin or the end of a record is rejected', async () => {
-    const log = logOf([Buffer.alloc(100_000, 'a')])
-    const withoutBegin = log.subarray(32_768)
-    const withoutEnd = Buffer.concat([log.subarray(0, 32_768), log])
-    for (const damaged of [withoutBegin, withoutEnd]) {
-      await expect(split(damaged)).rejects.toMatchObject({
-        code: 'CLIENT_EXPORT_INVALID',
-        detail: expect.stringContaining('lacks a part'),
-      })
-    }
-  })
-
-  it('a log with a record that is too long is rejected', async () => {
-    const log = logOf([new Uint8Array(EXPORT_LINE_BYTES_MAX + 1)])
-    await expect(split(log)).rejects.toMatchObject({
-      code: 'CLIENT_EXPORT_INVALID',
-      detail: expect.stringContaining('more than'),
-    })
-  })
 })

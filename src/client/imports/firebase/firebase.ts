@@ -38,15 +38,14 @@ export async function openFirebase(files: ExportFiles, progress: Progress): Prom
   await requireWhole(files, outputs)
   const spool = new Spool()
   try {
-    const databases = await spoolEntities(files, outputs, { spool, progress })
-    if (databases.size > 1) throw exportInvalid('The export has more than one database.')
+    const database = await spoolEntities(files, outputs, { spool, progress })
     const taken = new Set<string>()
     const tables = new Map(
       [...spool.names].sort().map((name) => [name, tableName(name, taken)] as const),
     )
     const conversions = new Conversions()
     const collections = [...tables].map(([name, table]) =>
-      collectionOf({ name, table }, { spool, conversions, tables, database: [...databases][0]! }),
+      collectionOf({ name, table }, { spool, conversions, tables, database }),
     )
     const hasUsers = files.has(USERS)
     if (hasUsers) collections.push(usersCollection(files, tableName('auth users', taken)))
@@ -89,24 +88,25 @@ async function requireWhole(files: ExportFiles, outputs: readonly string[]): Pro
   }
 }
 
-/** Sorts the entities of all files by collection, and returns the databases that they are of. */
+/** Sorts the entities of all files by collection, and returns the database that they are of. */
 async function spoolEntities(
   files: ExportFiles,
   outputs: readonly string[],
   { spool, progress }: { readonly spool: Spool; readonly progress: Progress },
-): Promise<ReadonlySet<string>> {
-  const databases = new Set<string>()
+): Promise<string> {
+  let found: string | null = null
   for (const output of outputs) {
     progress.step(`reading ${output}`)
     for await (const record of recordsOf(output, files.read(output))) {
       progress.check()
       const { database, names } = pathIn(output, record)
-      databases.add(database)
+      found ??= database
+      if (found !== database) throw exportInvalid('The export has more than one database.')
       spool.add(collectionName(names), record)
     }
   }
   spool.flush()
-  return databases
+  return found ?? ''
 }
 
 function pathIn(output: string, record: Uint8Array): DocumentPath {

@@ -13,6 +13,8 @@ const FULL = 1
 const FIRST = 2
 const LAST = 4
 const MASK_DELTA = 0xa282ead8
+/** A record is split at the ends of blocks alone, so that it has no more fragments than this. */
+const FRAGMENTS_MAX = Math.ceil(EXPORT_LINE_BYTES_MAX / (BLOCK_BYTES - HEAD_BYTES)) + 2
 
 /** Yields the records. Throws CLIENT_EXPORT_INVALID where the file is damaged or cut. */
 export async function* recordsOf(
@@ -54,8 +56,10 @@ class RecordReader {
       const length = block.readUInt16LE(at + 4)
       const type = block[at + 6]!
       const end = at + HEAD_BYTES + length
-      // The rest of a block may be zeros.
-      if (type === PADDING && length === 0) return
+      if (type === PADDING && length === 0) {
+        this.#requirePadding(block, at)
+        return
+      }
       if (end > block.length) throw this.#damaged('ends within a record')
       if (type > LAST || type === PADDING) throw this.#damaged('has an unknown record')
       const content = block.subarray(at + HEAD_BYTES, end)
@@ -75,11 +79,19 @@ class RecordReader {
     if (this.#pieces.length > 0) throw this.#damaged('ends within a record')
   }
 
+  /** Writers fill the rest of a block with zeros; a block of zeros alone is a hole of the file. */
+  #requirePadding(block: Buffer, at: number): void {
+    if (at === 0 || block.subarray(at).some((byte) => byte !== 0)) {
+      throw this.#damaged('has zeros in place of a record')
+    }
+  }
+
   #keep(content: Uint8Array): void {
     this.#bytes += content.length
     if (this.#bytes > EXPORT_LINE_BYTES_MAX) {
       throw this.#damaged(`has a record of more than ${EXPORT_LINE_BYTES_MAX} bytes`)
     }
+    if (this.#pieces.length === FRAGMENTS_MAX) throw this.#damaged('splits a record too often')
     this.#pieces.push(content)
   }
 

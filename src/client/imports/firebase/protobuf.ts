@@ -7,6 +7,7 @@ export type ProtobufValue = bigint | Uint8Array | Message
 export type Message = ReadonlyMap<number, readonly ProtobufValue[]>
 
 const GROUP_DEPTH_MAX = 8
+const FIELD_NUMBER_MAX = 2 ** 29 - 1
 const VARINT = 0
 const FIXED64 = 1
 const BYTES = 2
@@ -35,6 +36,7 @@ class Reader {
     while (this.#at < this.#bytes.length) {
       const tag = Number(this.#varint())
       const number = Math.floor(tag / 8)
+      if (number === 0 || number > FIELD_NUMBER_MAX) throw invalid()
       if (tag % 8 === GROUP_END) {
         if (number !== group) throw invalid()
         return fields
