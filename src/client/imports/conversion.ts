@@ -8,6 +8,7 @@ import { isJsonObject, parseStrictJson, ROUNDED } from '../../value/strict-json.
 import { ValidationError } from '../../value/validation-error.ts'
 import type { FieldsJson } from '../../value/validators.ts'
 import { VALUE_DEPTH_MAX, type Value, valueEquals } from '../../value/values.ts'
+import { explanation } from '../explanations.ts'
 import { exportInvalid } from './archives/export-fault.ts'
 import { EXPORT_LINE_BYTES_MAX } from './archives/lines.ts'
 import { DocumentsDigest } from './documents/digests.ts'
@@ -88,7 +89,10 @@ async function planOf(collection: SourceCollection, progress: Progress): Promise
     if (!('defect' in document)) shape.add(document.fields)
   }
   if (shape.isRecord) {
-    throw exportInvalid(`${collection.name} has more than ${FIELDS_MAX} fields.`)
+    throw exportInvalid(
+      `${collection.name} has more than ${FIELDS_MAX} fields.`,
+      explanation({ next: collection.nextIfTooWide ?? null }),
+    )
   }
   const taken = new Set<string>()
   const idField = fieldName(IMPORTED_ID, taken)

@@ -20,6 +20,8 @@ export interface SourceCollection {
   readonly name: string
   readonly table: string
   readonly indexes: readonly SourceIndex[]
+  /** The next step where the documents have too many fields. */
+  readonly nextIfTooWide?: string
   /** Declares the fields that the export describes; a field may also occur undeclared. */
   declare(fields: ObjectShape): void
   /**

@@ -5,6 +5,7 @@ import {
   type CommandSpec,
   type Context,
   command,
+  repeatedOption,
   requiredOption,
 } from '../../contexts.ts'
 import type { ExportFiles } from '../../imports/archives/export-files.ts'
@@ -71,15 +72,27 @@ const firebase: CommandSpec = command({
   summary: 'Convert exports of Firebase',
   details: DETAILS,
   positionals: [
-    argument('EXPORT', 'A directory or a ZIP archive: export of Firestore, users.json, storage/'),
+    argument('EXPORT', 'A directory or a ZIP archive with the exports; `svc docs importing`'),
   ],
-  options: OUT,
-  examples: ['svc import firebase exports --out from-firebase'],
-  run: (context, { out }, [path]) =>
-    convertExport(context, { path: path!, out }, async (files, progress) => {
+  options: {
+    ...OUT,
+    table: repeatedOption(
+      'PATH',
+      'Realtime Database: the path whose children are documents, such as messages/*',
+    ),
+  },
+  examples: [
+    'svc import firebase exports --out from-firebase',
+    "svc import firebase exports --out from-firebase --table 'messages/*'",
+  ],
+  async run(context, { out, table }, [path]) {
+    const { parseTablePaths } = await import('../../imports/firebase/table-paths.ts')
+    const tables = parseTablePaths(table ?? [])
+    await convertExport(context, { path: path!, out }, async (files, progress) => {
       const { openFirebase } = await import('../../imports/firebase/firebase.ts')
-      return openFirebase(files, progress)
-    }),
+      return openFirebase(files, progress, tables)
+    })
+  },
 })
 
 export const importCommands: readonly CommandSpec[] = [
