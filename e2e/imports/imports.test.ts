@@ -3,7 +3,7 @@
  * the conversion has, and the server has the same documents afterwards.
  */
 import { createHash } from 'node:crypto'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -68,8 +68,15 @@ function chat(): Uint8Array {
 }
 
 /** Converts an export with the executable, and serves its schema. */
-async function imported(format: string, exported: string, out: string): Promise<Application> {
-  const converting = await run(argv`${CLIENT} import ${format} ${exported} --out ${out} --json`)
+async function imported(
+  format: string,
+  exported: string,
+  out: string,
+  options: readonly string[] = [],
+): Promise<Application> {
+  const converting = await run(
+    argv`${CLIENT} import ${format} ${exported} --out ${out} ${options} --json`,
+  )
   expect(converting.status, converting.stderr).toBe(0)
   return application((workspace) => {
     rmSync(join(workspace, 'functions'), { recursive: true, force: true })
@@ -196,6 +203,50 @@ test('exports of Firebase are in the server with equal counts and digests', asyn
     expect(report.files.count).toBe(1)
     const counts = report.collections.map(({ table, documents }: Json) => [table, documents])
     expect(Object.fromEntries(counts)).toMatchObject({ rooms: 2, roomsMessages: 3, authUsers: 2 })
+  } finally {
+    await app.installation.dispose()
+  }
+})
+
+test('JSON of Firestore and a Realtime Database are in the server with equal digests', async () => {
+  const exported = join(home, 'firebase-json')
+  mkdirSync(exported)
+  const joined = { __datatype__: 'timestamp', value: { _seconds: 1_769_862_600, _nanoseconds: 0 } }
+  const owner = { __datatype__: 'documentReference', value: 'users/ada' }
+  const files = {
+    'firestore.json': {
+      __collections__: {
+        users: { ada: { joined, key: { __datatype__: 'bytes', value: 'AAH/' } } },
+        rooms: { r1: { owner, __collections__: { messages: { m1: { text: 'hi', n: 0.5 } } } } },
+      },
+    },
+    'app-default-rtdb-export.json': {
+      chats: Object.fromEntries(
+        Array.from({ length: 20 }, (_, room) => [
+          `-Nroom${room}`,
+          Object.fromEntries(
+            Array.from({ length: COUNT / 20 }, (_, i) => [`-N${i}`, { text: `ü ${i}`, at: i / 3 }]),
+          ),
+        ]),
+      ),
+      settings: { theme: 'dark', shops: [null, { name: 'first' }] },
+    },
+  }
+  for (const [name, json] of Object.entries(files)) {
+    writeFileSync(join(exported, name), JSON.stringify(json, null, 2))
+  }
+  const out = join(home, 'from-firebase-json')
+  const app = await imported('firebase', exported, out, argv`--table chats/*`)
+  try {
+    const report = await importAll(app, out)
+    const counts = report.collections.map(({ table, documents }: Json) => [table, documents])
+    expect(Object.fromEntries(counts)).toEqual({
+      rooms: 1,
+      roomsMessages: 1,
+      users: 1,
+      chats: COUNT,
+      settings: 2,
+    })
   } finally {
     await app.installation.dispose()
   }
