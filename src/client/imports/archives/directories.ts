@@ -1,4 +1,4 @@
-/** Reads an export that is a directory. Symbolic links are rejected, not followed. */
+/** Reads an export that is a directory or one file. Symbolic links are rejected, not followed. */
 import {
   closeSync,
   constants,
@@ -8,7 +8,7 @@ import {
   openSync,
   readdirSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { withPath } from '../../files.ts'
 import { exportInvalid } from './export-fault.ts'
 import { EXPORT_FILES_MAX, type ExportFiles } from './export-files.ts'
@@ -35,6 +35,15 @@ export function openDirectory(root: string): ExportFiles {
   }
   visit('', 0)
   names.sort()
+  return filesIn(root, names)
+}
+
+/** Opens a file as an export that has nothing else. */
+export function openSingleFile(path: string): ExportFiles {
+  return filesIn(dirname(path), [checkedName(basename(path))])
+}
+
+function filesIn(root: string, names: readonly string[]): ExportFiles {
   const known = new Set(names)
   return {
     names,

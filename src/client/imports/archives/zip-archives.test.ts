@@ -120,6 +120,31 @@ it('a directory is read as an archive is, and a link in it is rejected', async (
   })
 })
 
+it('an export is one file of JSON, and may be named by a symbolic link', async () => {
+  const root = join(directory, 'single')
+  mkdirSync(root)
+  writeFileSync(join(root, 'users.json'), '[]')
+  writeFileSync(join(root, 'other.txt'), 'x')
+  symlinkSync(join(root, 'users.json'), join(directory, 'link'))
+  symlinkSync(root, join(directory, 'link-of-directory'))
+  for (const path of [join(root, 'users.json'), join(directory, 'link')]) {
+    const files = await openExport(path)
+    expect(files.names).toEqual(['users.json'])
+    expect(files.has('other.txt')).toBe(false)
+    expect(Buffer.from(await readWhole(files, 'users.json', 2)).toString()).toBe('[]')
+  }
+  const linked = await openExport(join(directory, 'link-of-directory'))
+  expect(linked.names).toEqual(['other.txt', 'users.json'])
+  await expect(openExport(join(directory, 'missing'))).rejects.toMatchObject({
+    code: 'CLIENT_FILE_FAILED',
+    detail: `There is no file or directory ${join(directory, 'missing')}.`,
+    cause: { next: expect.stringContaining('Name the export') },
+  })
+  await expect(openExport('/dev/null')).rejects.toMatchObject({
+    detail: '/dev/null is neither a file nor a directory.',
+  })
+})
+
 it('lines are split at any chunk, and one that is too long is rejected', async () => {
   const text = Buffer.from('first\r\n\nsecond\nthïrd')
   const split = async (...chunks: Uint8Array[]) => {

@@ -322,6 +322,7 @@ describe('a damaged export', () => {
   const record = (content: string | Uint8Array) => logOf([Buffer.from(content)])
   it.each([
     ['has no part of Firebase', zipOf([{ name: 'a.txt', content: '' }]), 'has neither a managed'],
+    ['has no documents', exported([]), 'has no documents'],
     ['lacks its metadata', zipOf([output]), 'may not be whole'],
     ['lacks an output', zipOf(whole.filter((each) => each !== output)), 'output-0 is missing'],
     ['is cut', withOutput(bytes.subarray(0, -1)), 'ends within a record'],

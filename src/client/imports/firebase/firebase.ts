@@ -43,6 +43,13 @@ export async function openFirebase(
     close()
     throw error
   }
+  if (isEmpty(parts, firestore, realtime)) {
+    close()
+    throw exportInvalid(
+      'The export has no documents.',
+      explanation({ next: 'Check that the database of the export is the one that has documents.' }),
+    )
+  }
   const conversions = new Conversions()
   const taken = new Set<string>()
   const collections: SourceCollection[] = []
@@ -57,6 +64,15 @@ export async function openFirebase(
     noCounterpart: () => withoutCounterpart(files, parts, realtime),
     close,
   }
+}
+
+function isEmpty(
+  { hasUsers, hasStorage }: Parts,
+  firestore: FirestoreExport | null,
+  realtime: RealtimeExport | null,
+): boolean {
+  const spools = [firestore?.spool, realtime?.spool]
+  return !hasUsers && !hasStorage && spools.every((spool) => (spool?.names.length ?? 0) === 0)
 }
 
 interface Parts {
@@ -85,7 +101,7 @@ function partsOf(files: ExportFiles, tables: readonly TablePath[]): Parts {
       'The export has neither a managed export of Firestore nor ' +
         `${FIRESTORE}, database.json, ${USERS} or ${STORAGE}.`,
       explanation({
-        next: 'Name the directory that has them at its top; `svc docs importing` has the names.',
+        next: 'Give the files these names at the top of one directory; see `svc docs importing`.',
       }),
     )
   }

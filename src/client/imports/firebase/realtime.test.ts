@@ -96,12 +96,15 @@ describe('a Realtime Database', () => {
   })
 
   it.each([
-    ['that is null', 'null', [], 'nothing'],
-    ['that is a list of scalars', '[1, 2]', [], 'nothing'],
-    ['without documents', '{"users": {}}', [], 'nothing'],
-  ])('a database %s becomes no table', async (_, text, paths) => {
-    const made = await convertedOf(text, paths)
-    expect(made.report.collections).toEqual([])
+    ['that is null', 'null'],
+    ['that is a list of scalars', '[1, 2]'],
+    ['without documents', '{"users": {}}'],
+  ])('a database %s is rejected with a next step', async (_, text) => {
+    await expect(convertedOf(text)).rejects.toMatchObject({
+      code: 'CLIENT_EXPORT_INVALID',
+      detail: 'The export has no documents.',
+      cause: { next: expect.stringContaining('Check that the database') },
+    })
   })
 
   it.each([

@@ -72,7 +72,7 @@ export async function openRealtime(
     if (missing !== undefined) {
       throw exportInvalid(
         `${name} has no document at ${missing.text}.`,
-        explanation({ next: 'Correct --table.' }),
+        explanation({ next: 'Name a path that has children, or leave out --table.' }),
       )
     }
     spool.flush()
