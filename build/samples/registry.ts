@@ -150,10 +150,6 @@ export const EXEMPT: readonly ExemptSamples[] = [
     reason: 'Programs of another product make the exports; e2e/imports runs the rest.',
   },
   {
-    of: `${DOCS}/importing.md#realtime-database 1`,
-    reason: 'The console of another product makes the export; e2e/imports runs the command.',
-  },
-  {
     of: `${DOCS}/operations.md#packages 1`,
     reason: 'It changes the machine; e2e/shipped/installed-packages.long.test.ts installs them.',
   },

@@ -235,6 +235,8 @@ test('JSON of Firestore and a Realtime Database are in the server with equal dig
   for (const [name, json] of Object.entries(files)) {
     writeFileSync(join(exported, name), JSON.stringify(json, null, 2))
   }
+  mkdirSync(join(exported, 'storage'))
+  writeFileSync(join(exported, 'storage/a.txt'), 'the file')
   const out = join(home, 'from-firebase-json')
   const app = await imported('firebase', exported, out, argv`--table chats/*`)
   try {

@@ -35,7 +35,7 @@ const DOCUMENT_BYTES_MAX = 1024 * 1024
 /** Bytes of an index key, less what the encoding of its fields may add. */
 const INDEX_TEXT_BYTES_MAX = 1_000
 const REASONS_MAX = 8
-/** Each field of a document is declared, whatever its name is. */
+/** Each field of a document is declared, regardless of its name. */
 const ANY_KEY = /^/
 
 /** Writes all of an export, and returns the report. Throws CLIENT_EXPORT_INVALID. */

@@ -72,7 +72,7 @@ const firebase: CommandSpec = command({
   summary: 'Convert exports of Firebase',
   details: DETAILS,
   positionals: [
-    argument('EXPORT', 'A directory, a ZIP archive or one JSON file; `svc docs importing` has the names'),
+    argument('EXPORT', 'A directory, a ZIP archive or one JSON file; see `svc docs importing`'),
   ],
   options: {
     ...OUT,

@@ -358,7 +358,7 @@ describe('a damaged export', () => {
     expect(left.filter((name) => !/^svc-import-\w+(?:\/export\.zip)?$/.test(name))).toEqual([])
   })
 
-  it('a document with the key __proto__ or two values of a property is left out alone', async () => {
+  it('a document with a key __proto__ or a property of two values is left out', async () => {
     const nested = new Map([['__proto__', 'x']])
     const both = Buffer.concat([Buffer.of(1 * 8, 1), Buffer.of(2 * 8, 1)])
     const property = Buffer.concat([Buffer.of(3 * 8 + 2, 1), Buffer.from('a')])

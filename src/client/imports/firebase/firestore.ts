@@ -1,4 +1,4 @@
-/** Collections of Cloud Firestore as tables, whatever form the export has. */
+/** Collections of Cloud Firestore as tables, for each form of an export. */
 import { ValidationError } from '../../../value/validation-error.ts'
 import type { Spool } from '../archives/spools.ts'
 import type { Conversions } from '../documents/conversions.ts'

@@ -1,6 +1,6 @@
 /**
- * Documents of Cloud Firestore as JSON, as community tools write it: collections and documents stand
- * below `__collections__` in turn, and what JSON lacks is an object with `__datatype__`.
+ * Documents of Cloud Firestore as JSON, as community tools write it: collections and documents
+ * stand below `__collections__` in turn, and what JSON lacks is an object with `__datatype__`.
  */
 import {
   isJsonObject,

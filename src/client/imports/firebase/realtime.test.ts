@@ -126,7 +126,7 @@ describe('a Realtime Database', () => {
     })
   })
 
-  it('a table whose documents stand lower is rejected with the option that names them', async () => {
+  it('a table whose documents stand lower is rejected with the option for them', async () => {
     const wide = Object.fromEntries(Array.from({ length: 1_001 }, (_, i) => [`-N${i}`, { a: 1 }]))
     await expect(convertedOf({ messages: { r1: wide } })).rejects.toMatchObject({
       cause: { next: expect.stringContaining('--table messages/*') },

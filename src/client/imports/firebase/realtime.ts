@@ -39,7 +39,7 @@ export interface RealtimeExport {
   readonly outside: { readonly count: number; readonly first: string }
 }
 
-/** Reads the file, with tables that replace those of its top level. Throws CLIENT_EXPORT_INVALID. */
+/** Reads the file; the tables replace those of its top level. Throws CLIENT_EXPORT_INVALID. */
 export async function openRealtime(
   files: ExportFiles,
   { name, tables }: { readonly name: string; readonly tables: readonly TablePath[] },
@@ -56,7 +56,7 @@ export async function openRealtime(
     progress.step(`reading ${name}`)
     for await (const { path, value } of treeOf(name, files.read(name), reading)) {
       progress.check()
-      // A list has null where a key is missing.
+      // The console writes null for a missing index of a list.
       if (value === null || NULL.equals(value)) continue
       if (path.some((key) => key.includes('/'))) throw exportInvalid(`${name} has a key with "/".`)
       const table = tableOf(path, tables)
