@@ -3,6 +3,7 @@ import { YAML } from 'bun'
 import { applicationSamples } from './applications.ts'
 import type { Sample } from './blocks.ts'
 import { type Coverage, EXEMPT, TESTED } from './registry.ts'
+import { SERVER_RUNS } from './runs/server.ts'
 import { checkShell, unknownSettings } from './shell.ts'
 import { EXECUTED } from './shell-runs.ts'
 import { SAMPLE_WORKSPACES } from './workspaces.ts'
@@ -14,6 +15,13 @@ export interface Judgement {
   /** Mistakes that the checks of its language found. */
   readonly mistakes: readonly string[]
 }
+
+/** The places whose commands run at a real server, with the test that runs them. */
+export const RUN_PLACES: ReadonlyMap<string, string> = new Map(
+  SERVER_RUNS.flatMap(({ document, test, blocks }) =>
+    blocks.map(({ block }) => [`${document}#${block}`, test] as const),
+  ),
+)
 
 const NOTHING: Checked = { whole: null, mistakes: [] }
 const COMMAND_LINE = /^(?:svc|svc-server|npm|cd) /
@@ -50,6 +58,8 @@ export function judge(sample: Sample, compiled: ReadonlySet<string>): Judgement 
   const covered: string[] = []
   if (compiled.has(place)) covered.push('its types are checked')
   if (EXECUTED.includes(place)) covered.push('build/samples/shell-runs.test.ts runs it')
+  const run = RUN_PLACES.get(place)
+  if (run !== undefined) covered.push(`${run} runs it`)
   covered.push(...TESTED.filter((entry) => covers(entry, sample)).map(({ test }) => test))
   const exempt = EXEMPT.filter((entry) => covers(entry, sample))
   covered.push(...exempt.map(({ reason }) => `exempt: ${reason}`))

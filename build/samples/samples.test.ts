@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ROOT } from '../bundle.ts'
 import { readSamples, type Sample, samplesOf } from './blocks.ts'
-import { compiledPlaces, judge, staleEntries } from './coverage.ts'
+import { compiledPlaces, judge, RUN_PLACES, staleEntries } from './coverage.ts'
 import { EXEMPT, TESTED } from './registry.ts'
 import { checkShell } from './shell.ts'
 import { EXECUTED } from './shell-runs.ts'
@@ -39,7 +39,9 @@ test('no sample has a mistake that the checks of its language find', () => {
 test('the registry has no entry without a sample', () => {
   expect(staleEntries(SAMPLES)).toEqual([])
   const places = SAMPLES.map(({ place }) => place)
-  expect([...COMPILED, ...EXECUTED].filter((place) => !places.includes(place))).toEqual([])
+  expect(
+    [...COMPILED, ...EXECUTED, ...RUN_PLACES.keys()].filter((place) => !places.includes(place)),
+  ).toEqual([])
 })
 
 test('every exemption has a reason, and exempts no sample that is covered otherwise', () => {

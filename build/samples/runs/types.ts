@@ -1,0 +1,61 @@
+/** How `e2e/documents` runs the commands of a document by the compiled executables. */
+
+/** Remembers a part of the output of a command by a name that stands in samples. */
+export interface Remember {
+  readonly as: string
+  readonly command: string
+  /** A pattern whose first group is remembered. */
+  readonly pattern: RegExp
+}
+
+/** Ends a command that runs beside the others. */
+export interface Stop {
+  /** The beginning of the command. */
+  readonly stop: string
+}
+
+/** Writes a sample of the document to a file, as its reader does. */
+export interface WriteSample {
+  readonly write: string
+  /** The place of the sample without its document. */
+  readonly sample: string
+  /** Texts of the sample, and what stands in for them. */
+  readonly replace?: Readonly<Record<string, string>>
+}
+
+/** A command that a sample does not show, since its reader has run it before. */
+export type Preparation = string | Remember | Stop | WriteSample
+
+export interface CommandRun {
+  readonly before?: readonly Preparation[]
+  /** Texts of the sample, and what stands in for them. */
+  readonly replace?: Readonly<Record<string, string>>
+  /** The exit code; 0 by default. */
+  readonly exit?: number
+  /** What the standard output contains. */
+  readonly prints?: RegExp
+  /** The command runs until its output contains this, and is then interrupted. */
+  readonly until?: RegExp
+  /** With `until`: it runs on beside the next commands, until one stops it or the document ends. */
+  readonly stays?: boolean
+  /** What a person types at a terminal. */
+  readonly types?: string
+}
+
+export interface BlockRun {
+  /** The place without its document. */
+  readonly block: string
+  readonly before?: readonly Preparation[]
+  readonly replace?: Readonly<Record<string, string>>
+  /** By the beginning of the command. A command that is not listed prints something or nothing. */
+  readonly commands?: Readonly<Record<string, CommandRun>>
+}
+
+export interface DocumentRun {
+  /** The path of the document. */
+  readonly document: string
+  readonly test: string
+  readonly before?: readonly Preparation[]
+  readonly replace?: Readonly<Record<string, string>>
+  readonly blocks: readonly BlockRun[]
+}

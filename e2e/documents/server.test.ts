@@ -1,0 +1,17 @@
+/** The commands of documents that act on a server, run in order as they are written. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SERVER_RUNS } from '../../build/samples/runs/server.ts'
+import { readDocument } from './reader.ts'
+import { type Machine, serverMachine } from './worlds.ts'
+
+let machine: Machine
+beforeAll(async () => {
+  machine = await serverMachine()
+})
+afterAll(() => machine?.dispose())
+
+test.each(SERVER_RUNS)('the commands of $document succeed', async (run) => {
+  const world = machine.open(machine.installation.productRoot)
+  const { commands } = await readDocument(run, world)
+  expect(commands.length).toBeGreaterThan(0)
+})
