@@ -57,8 +57,8 @@ export const callCommand: CommandSpec = command({
   },
   examples: [
     'svc call messages.list \'{"channel":"channels_..."}\' --dev',
-    'svc call messages.send \'{"body":"hi"}\' --url https://app.example.com \\',
-    '  --key-env APP_KEY --target channel:production',
+    'svc call messages.send \'{"channel":"channels_...","author":"ana","body":"hi"}\' \\',
+    '  --url https://app.example.com --key-env APP_KEY --target channel:production',
     'svc call counters.repair --operator --target channel:production',
   ],
   async run(context, options, [name = '', given]) {

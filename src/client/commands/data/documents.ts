@@ -49,7 +49,7 @@ const query: CommandSpec = requestCommand({
     after: option('CURSOR', 'Continue after the page with this cursor'),
     tagged: TAGGED,
   },
-  examples: ['svc data query messages --target channel:production --index byRoom'],
+  examples: ['svc data query messages --target channel:production --index byChannel'],
   input: (options, [table]) => ({ ...options, table: table! }),
   async open(context, at, { table, where }) {
     const remote = await openTarget(context, at, query)
@@ -106,7 +106,7 @@ const put: CommandSpec = command({
     ...CHANGE,
     id: option('ID', 'The document to replace, or to insert with --expected 0'),
   },
-  examples: [`svc data put messages '{"body":"hello"}' --target channel:production`],
+  examples: [`svc data put channels '{"name":"general"}' --target channel:production`],
   async run(context, options, [table, text]) {
     const { operationId, changedAtMicros, expected } = changeIntent(context, put, options)
     const { tagged, id } = options

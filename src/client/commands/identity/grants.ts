@@ -47,7 +47,7 @@ const revoke: CommandSpec = command({
   ],
   positionals: [OPERATOR],
   options: SCOPE,
-  examples: ['svc grants revoke ana --scope installation'],
+  examples: ['svc grants revoke ana --scope environment --root .'],
   run: (context, given, [named]) => send(context, revoke, { named: named!, role: null, given }),
 })
 
