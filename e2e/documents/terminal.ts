@@ -62,8 +62,7 @@ export class Terminal {
     const files = this.#next()
     const job = `{ ${command}\n} </dev/null >'${files.stdout}' 2>'${files.stderr}'`
     this.#shell.stdin!.write(
-      `{ ${job}; echo $? >'${files.status}.part'; mv '${files.status}.part' '${files.status}'; } &\n` +
-        `echo $! >'${files.group}.part'; mv '${files.group}.part' '${files.group}'\n`,
+      `{ ${job}; ${written('$?', files.status)}; } &\n${written('$!', files.group)}\n`,
     )
     const output = (): Result => resultOf(files)
     const isReady = () => until.test(output().stdout + output().stderr)
@@ -96,9 +95,7 @@ export class Terminal {
   }
 
   #write(text: string, status: string): void {
-    this.#shell.stdin!.write(
-      `${text}\necho $? >'${status}.part'; mv '${status}.part' '${status}'\n`,
-    )
+    this.#shell.stdin!.write(`${text}\n${written('$?', status)}\n`)
   }
 
   async #ended(command: string, files: Files): Promise<Result> {
@@ -124,6 +121,11 @@ export class Terminal {
 }
 
 type Files = Readonly<Record<'stdout' | 'stderr' | 'status' | 'group' | 'script', string>>
+
+/** Returns the command that writes a value to a file, which exists once it is whole. */
+function written(value: string, file: string): string {
+  return `echo ${value} >'${file}.part'; mv '${file}.part' '${file}'`
+}
 
 function resultOf({ stdout, stderr }: Files): Result {
   const read = (path: string): string => (existsSync(path) ? readFileSync(path, 'utf8') : '')

@@ -38,7 +38,7 @@ export async function serverMachine(settings: Environment = {}): Promise<Machine
   const within = (name: string): string => join(installation.directory, name)
   const { productRoot, workspace, clientEnvironment } = installation
   const svc = async (args: readonly string[], environment: Environment = {}) => {
-    const result = await run([CLIENT, ...args], {
+    const result = await run(argv`${CLIENT} ${args}`, {
       directory: within('run'),
       environment: { ...clientEnvironment, ...environment },
     })

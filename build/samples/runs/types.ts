@@ -1,4 +1,4 @@
-/** How `e2e/documents` runs the commands of a document by the compiled executables. */
+/** The descriptions by which `e2e/documents` runs the commands of a document. */
 
 /** Remembers a part of the output of a command by a name that stands in samples. */
 export interface Remember {
@@ -19,7 +19,7 @@ export interface WriteSample {
   readonly write: string
   /** The place of the sample without its document. */
   readonly sample: string
-  /** Texts of the sample, and what stands in for them. */
+  /** Texts of the sample, and those that replace them. */
   readonly replace?: Readonly<Record<string, string>>
 }
 
@@ -28,17 +28,17 @@ export type Preparation = string | Remember | Stop | WriteSample
 
 export interface CommandRun {
   readonly before?: readonly Preparation[]
-  /** Texts of the sample, and what stands in for them. */
+  /** Texts of the sample, and those that replace them. */
   readonly replace?: Readonly<Record<string, string>>
   /** The exit code; 0 by default. */
   readonly exit?: number
-  /** What the standard output contains. */
+  /** A pattern that the standard output matches. */
   readonly prints?: RegExp
   /** The command runs until its output contains this, and is then interrupted. */
   readonly until?: RegExp
-  /** With `until`: it runs on beside the next commands, until one stops it or the document ends. */
+  /** The command runs beside the next ones, until one stops it or the document ends. Needs `until`. */
   readonly stays?: boolean
-  /** What a person types at a terminal. */
+  /** Text that a person types at a terminal. */
   readonly types?: string
 }
 
@@ -47,7 +47,7 @@ export interface BlockRun {
   readonly block: string
   readonly before?: readonly Preparation[]
   readonly replace?: Readonly<Record<string, string>>
-  /** By the beginning of the command. A command that is not listed prints something or nothing. */
+  /** The beginning of a command selects its description. A command without one has to succeed. */
   readonly commands?: Readonly<Record<string, CommandRun>>
 }
 
