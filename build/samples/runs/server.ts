@@ -258,10 +258,7 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
     document: `${DOCS}/operations.md`,
     test: TEST,
     before: KEY,
-    blocks: [
-      { block: 'find-what-is-wrong 1' },
-      { block: 'rotate-an-application-key 1' },
-    ],
+    blocks: [{ block: 'find-what-is-wrong 1' }, { block: 'rotate-an-application-key 1' }],
   },
   {
     document: `${DOCS}/traces.md`,
