@@ -32,20 +32,29 @@ export interface Read {
   readonly commands: readonly string[]
 }
 
-/** Runs every block of a document. Throws with the place and the command that fails. */
+/**
+ * Runs every block of a document, also after one that failed. Throws with the place, the command
+ * and the output of each that failed.
+ */
 export async function readDocument(run: DocumentRun, world: World): Promise<Read> {
   const text = readFileSync(join(ROOT, run.document), 'utf8')
   const samples = new Map(samplesOf(run.document, text).map((each) => [each.place, each]))
   const reader = new Reader(world, (block) => sampleAt(samples, `${run.document}#${block}`).text)
+  const failures: string[] = []
   try {
     await reader.prepare(run.before ?? [])
     for (const block of run.blocks) {
       const sample = sampleAt(samples, `${run.document}#${block.block}`)
-      await reader.block(sample, block, run.replace ?? {})
+      try {
+        await reader.block(sample, block, run.replace ?? {})
+      } catch (error) {
+        failures.push(`${sample.place}: ${(error as Error).message}`)
+      }
     }
   } finally {
     await reader.end()
   }
+  if (failures.length > 0) throw new Error(failures.join('\n\n'))
   return { commands: reader.commands }
 }
 
@@ -72,22 +81,20 @@ class Reader {
   }
 
   async block(sample: Sample, run: BlockRun, texts: Texts): Promise<void> {
-    try {
-      await this.prepare(run.before ?? [])
-      const unused = new Set(Object.keys(run.commands ?? {}))
-      for (const command of commandsOf(sample.text)) {
-        const key = Object.keys(run.commands ?? {})
-          .filter((each) => command.startsWith(each))
-          .toSorted((a, b) => b.length - a.length)[0]
-        const how = key === undefined ? {} : run.commands![key]!
-        if (key !== undefined) unused.delete(key)
-        this.commands.push(command)
-        await this.#command(command, how, { ...texts, ...run.replace, ...how.replace })
-      }
-      if (unused.size > 0) throw new Error(`it has no command ${[...unused].join(', ')}`)
-    } catch (error) {
-      throw new Error(`${sample.place}: ${(error as Error).message}`)
+    await this.prepare(run.before ?? [])
+    const unused = new Set(Object.keys(run.commands ?? {}))
+    for (const command of commandsOf(sample.text)) {
+      const key = Object.keys(run.commands ?? {})
+        .filter((each) => command.startsWith(each))
+        .toSorted((a, b) => b.length - a.length)[0]
+      const how = key === undefined ? {} : run.commands![key]!
+      if (key !== undefined) unused.delete(key)
+      if (how.skip !== undefined) continue
+      this.commands.push(command)
+      await this.#command(command, how, { ...texts, ...run.replace, ...how.replace })
     }
+    if (unused.size > 0) throw new Error(`it has no command ${[...unused].join(', ')}`)
+    await this.prepare(run.after ?? [])
   }
 
   async prepare(preparations: readonly Preparation[]): Promise<void> {

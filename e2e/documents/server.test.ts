@@ -11,7 +11,6 @@ beforeAll(async () => {
 afterAll(() => machine?.dispose())
 
 test.each(SERVER_RUNS)('the commands of $document succeed', async (run) => {
-  const world = machine.open(machine.installation.productRoot)
-  const { commands } = await readDocument(run, world)
+  const { commands } = await readDocument(run, await machine.open())
   expect(commands.length).toBeGreaterThan(0)
 })

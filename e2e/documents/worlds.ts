@@ -24,8 +24,8 @@ export interface Machine {
   /** Origins of the listeners, which stay the same when the server starts again. */
   readonly management: string
   readonly application: string
-  /** Opens a terminal in a directory of the installation, which is made if needed. */
-  open(directory: string, places?: Readonly<Record<string, string>>): World
+  /** Opens a terminal in the root, with a home and a session of an owner of its own. */
+  open(): Promise<World>
   dispose(): Promise<void>
 }
 
@@ -68,6 +68,7 @@ export async function serverMachine(settings: Environment = {}): Promise<Machine
   })
   const tools = toolsIn(within('tools'), {
     systemctl: `exec curl -fsS -X POST "${control.origin}/$1"`,
+    'xdg-open': '',
   })
   const terminals: Terminal[] = []
   const places = {
@@ -79,26 +80,35 @@ export async function serverMachine(settings: Environment = {}): Promise<Machine
     'http://127.0.0.1:3210': origins.application,
     'prj_...': projectId,
     'env_...': environmentId,
+    '/backups': within('backups'),
   }
   return {
     installation,
     ...origins,
-    open: (directory, more = {}) => {
-      const files = within(`terminal-${terminals.length + 1}`)
-      for (const path of [files, within('home'), directory]) mkdirSync(path, { recursive: true })
+    open: async () => {
+      const name = `reader-${terminals.length + 1}`
+      const home = within(name)
+      mkdirSync(home)
+      const code = join(home, 'code')
+      const operator = argv`--role owner --scope installation --operator-name ${name}`
+      await svc(argv`invite ${operator} --code-out ${code}`)
+      const own = { SERVICE_CONFIG_HOME: join(home, 'config') }
+      const CODE = readFileSync(code, 'utf8').trim()
+      await svc(argv`login --url ${origins.management} --code-env CODE`, { ...own, CODE })
       const terminal = new Terminal({
-        directory,
-        files,
+        directory: productRoot,
+        files: home,
         environment: {
           ...installation.environment,
           ...environment,
           ...clientEnvironment,
-          HOME: within('home'),
+          ...own,
+          HOME: home,
           PATH: `${tools}:${NODE_PATH}:${process.env.PATH}`,
         },
       })
       terminals.push(terminal)
-      return { terminal, directory, places: { ...places, ...more } }
+      return { terminal, directory: productRoot, places }
     },
     dispose: async () => {
       for (const each of terminals) each.close()

@@ -30,6 +30,8 @@ export interface CommandRun {
   readonly before?: readonly Preparation[]
   /** Texts of the sample, and those that replace them. */
   readonly replace?: Readonly<Record<string, string>>
+  /** The reason why the command is not run, although others of its block are. */
+  readonly skip?: string
   /** The exit code; 0 by default. */
   readonly exit?: number
   /** A pattern that the standard output matches. */
@@ -46,6 +48,7 @@ export interface BlockRun {
   /** The place without its document. */
   readonly block: string
   readonly before?: readonly Preparation[]
+  readonly after?: readonly Preparation[]
   readonly replace?: Readonly<Record<string, string>>
   /** The beginning of a command selects its description. A command without one has to succeed. */
   readonly commands?: Readonly<Record<string, CommandRun>>
