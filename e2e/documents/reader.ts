@@ -100,7 +100,9 @@ class Reader {
   async prepare(preparations: readonly Preparation[]): Promise<void> {
     for (const each of preparations) {
       if (typeof each === 'string') await this.#command(each, {}, {})
-      else if ('stop' in each) await this.#stop(each.stop)
+      else if ('start' in each) {
+        await this.#command(each.start, { until: each.until, stays: true }, {})
+      } else if ('stop' in each) await this.#stop(each.stop)
       else if ('write' in each) this.#write(each)
       else {
         const { stdout, stderr } = await this.#command(each.command, {}, {})

@@ -12,6 +12,7 @@ import { internal } from './_generated/api'
 
 export default httpRoutes({
   stripe: hook({ path: '/stripe', verify: 'none', handler: internal.payments.onEvent }),
+  github: hook({ path: '/github', verify: 'none', handler: internal.payments.onEvent }),
 })
 `,
   'schema.ts': `import { defineSchema, table, v } from 'svc'
@@ -52,6 +53,7 @@ export const onEvent = internalMutation({
 })
 `,
   'functions/tasks.ts': `import { internalMutation, mutation, v } from 'svc'
+import { internal } from '../_generated/api'
 
 export const add = mutation({
   clients: ['public', 'confidential'],
@@ -61,5 +63,11 @@ export const add = mutation({
 })
 
 export const digest = internalMutation({ handler: () => null })
+
+export const remind = internalMutation({
+  handler: async (ctx) => {
+    await ctx.scheduler.runAfter(3_600_000, internal.tasks.digest, {})
+  },
+})
 `,
 }

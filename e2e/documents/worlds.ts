@@ -31,9 +31,12 @@ export interface Machine {
 
 /**
  * Makes a machine with a server that serves the Workspace at `directory/workspace` from the root
- * `directory/product`, of which the user of the terminals is the owner.
+ * `directory/product`. `more` adds places that stand in samples.
  */
-export async function serverMachine(settings: Environment = {}): Promise<Machine> {
+export async function serverMachine(
+  settings: Environment = {},
+  more: Readonly<Record<string, string>> = {},
+): Promise<Machine> {
   const installation = await createInstallation()
   const within = (name: string): string => join(installation.directory, name)
   const { productRoot, workspace, clientEnvironment } = installation
@@ -80,7 +83,7 @@ export async function serverMachine(settings: Environment = {}): Promise<Machine
     'http://127.0.0.1:3210': origins.application,
     'prj_...': projectId,
     'env_...': environmentId,
-    '/backups': within('backups'),
+    ...more,
   }
   return {
     installation,

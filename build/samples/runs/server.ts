@@ -1,10 +1,10 @@
 /** Documents whose commands act on a server, in the root of its Environment. */
 import type { DocumentRun, Preparation } from './types.ts'
 
-const DOCS = 'src/docs'
+export const DOCS = 'src/docs'
 const TEST = 'e2e/documents/server.test.ts'
 const CODE = 'state/bootstrap/initial-owner.code'
-const TARGET = '--target channel:production'
+export const TARGET = '--target channel:production'
 /** A release without the check of types, which would take most of its time. */
 const RELEASE = { 'svc release --': 'svc release --no-typecheck --' }
 
@@ -15,18 +15,18 @@ export const KEY: readonly Preparation[] = [
   'svc credentials create --client app_... --name caller --key-out caller.key',
   'export KEY="$(cat caller.key)"',
 ]
-const MESSAGE: readonly Preparation[] = [
+export const MESSAGE: readonly Preparation[] = [
   `svc data put channels '{"name":"of the message"}' ${TARGET}`,
   'svc data put messages \'{"channel":"channels_...","author":"ana","body":"hi","kind":"text",' +
     `"likes":"0"}' ${TARGET}`,
 ]
 /** Remembers the Release that is bound, and binds another one. */
-const newestAs = (name: string): Preparation => ({
+export const newestAs = (name: string): Preparation => ({
   as: name,
   command: 'svc releases list',
   pattern: /(rel_\w{26})/,
 })
-const CHANGED: readonly Preparation[] = [
+export const CHANGED: readonly Preparation[] = [
   newestAs('rel_OLD'),
   'cd ../workspace/functions && line="export const repair$(wc -l <counters.ts) = repair" && ' +
     'echo "$line" >>counters.ts && cd - >/dev/null',

@@ -8,6 +8,12 @@ export interface Remember {
   readonly pattern: RegExp
 }
 
+/** Starts a command that runs beside the others, once its output has what `until` expects. */
+export interface Start {
+  readonly start: string
+  readonly until: RegExp
+}
+
 /** Ends a command that runs beside the others. */
 export interface Stop {
   /** The beginning of the command. */
@@ -24,7 +30,7 @@ export interface WriteSample {
 }
 
 /** A command that a sample does not show, since its reader has run it before. */
-export type Preparation = string | Remember | Stop | WriteSample
+export type Preparation = string | Remember | Start | Stop | WriteSample
 
 export interface CommandRun {
   readonly before?: readonly Preparation[]
