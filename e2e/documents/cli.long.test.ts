@@ -3,8 +3,9 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CLI_RUN } from '../../build/samples/runs/cli.ts'
-import { convexExport, convexId } from '../../testing/imports/convex-exports.ts'
+import { CI_RUN, CLI_RUN } from '../../build/samples/runs/cli.ts'
+import { convexExport, convexId, STORAGE_NUMBER } from '../../testing/imports/convex-exports.ts'
+import { type WorkloadIssuers, workloadIssuers } from '../../testing/providers/workload-issuers.ts'
 import { argv } from '../argv.ts'
 import { CLIENT, run } from '../harness.ts'
 import { readDocument } from './reader.ts'
@@ -14,6 +15,7 @@ const FIXTURES = join(import.meta.dirname, '../../testing/imports/fixtures')
 const USERS = 10_001
 
 let directory: string
+let issuers: WorkloadIssuers
 let machine: Machine
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), 'svc-examples-'))
@@ -23,22 +25,43 @@ beforeAll(async () => {
   const { stdout, stderr } = await run(argv`${CLIENT} backup keygen --out ${key}`)
   const recipient = /age1\w+/.exec(stdout)?.[0]
   if (recipient === undefined) throw new Error(`no recipient in ${stdout}${stderr}`)
+  issuers = await workloadIssuers()
+  const providers = join(directory, 'workload-oidc.json')
+  writeFileSync(providers, JSON.stringify(issuers.file), { mode: 0o600 })
+  const tokens = { 'token-1': 'environment:production', 'token-2': 'environment:guide' }
+  for (const [name, subject] of Object.entries(tokens)) {
+    const token = await issuers.token('github', Date.now(), { sub: `repo:acme/app:${subject}` })
+    writeFileSync(join(directory, name), token)
+  }
   const places = { FIXTURES: directory, 'age1...': recipient, 'backup.key': key }
-  machine = await serverMachine({ SERVICE_BACKUP_RECIPIENTS: recipient }, places)
+  const settings = {
+    SERVICE_BACKUP_RECIPIENTS: recipient,
+    SERVICE_PLATFORM_WORKLOAD_OIDC_CONFIG: providers,
+  }
+  machine = await serverMachine(settings, places)
 })
 afterAll(async () => {
   await machine?.dispose()
+  await issuers?.close()
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** An export with one document. */
+/** An export with a document and its file. */
 function users(): Uint8Array {
-  const shape = '{"_creationTime": normalfloat64, "_id": id<10001>, "name": string}'
-  const documents = [[convexId(USERS, 1), { _creationTime: 1, name: 'ana' }] as const]
-  return convexExport([{ name: 'users', number: USERS, shape, documents }], [])
+  const face = convexId(STORAGE_NUMBER, 1)
+  const shape =
+    '{"_creationTime": normalfloat64, "_id": id<10001>, "face": id<10900>, "name": string}'
+  const documents = [[convexId(USERS, 1), { _creationTime: 1, face, name: 'ana' }] as const]
+  const files = [{ id: face, contentType: 'image/png', content: 'png' }]
+  return convexExport([{ name: 'users', number: USERS, shape, documents }], files)
 }
 
 test('the examples of the commands succeed', async () => {
   const { commands } = await readDocument(CLI_RUN, await machine.open())
   expect(commands.length).toBeGreaterThan(100)
+})
+
+test('a job of a pipeline logs in and releases as the guide says', async () => {
+  const { commands } = await readDocument(CI_RUN, await machine.open())
+  expect(commands.length).toBeGreaterThan(3)
 })

@@ -11,7 +11,7 @@ import type {
 } from '../../build/samples/runs/types.ts'
 import { commandsOf } from '../../testing/tapes/tape.ts'
 import type { Result } from '../harness.ts'
-import type { Running, Terminal } from './terminal.ts'
+import { type Running, SHELL, type Terminal } from './terminal.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** An ID in the output of a command. */
@@ -83,7 +83,7 @@ class Reader {
   async block(sample: Sample, run: BlockRun, texts: Texts): Promise<void> {
     await this.prepare(run.before ?? [])
     const unused = new Set(Object.keys(run.commands ?? {}))
-    for (const command of commandsOf(sample.text)) {
+    for (const command of commandsOf(sample.text, SHELL)) {
       const key = Object.keys(run.commands ?? {})
         .filter((each) => command.startsWith(each))
         .toSorted((a, b) => b.length - a.length)[0]

@@ -4,6 +4,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Environment, Result } from '../harness.ts'
 
+/** Samples have process substitutions, which only some shells know. */
+export const SHELL = '/bin/bash'
 /** Only a hang takes this long. */
 const DEADLINE_MS = 120_000
 const POLL_MS = 20
@@ -31,7 +33,7 @@ export class Terminal {
   constructor({ directory, files, environment }: TerminalOptions) {
     this.#files = files
     // Job control gives each command in the background its own process group, which is interrupted.
-    this.#shell = spawn('/bin/bash', ['--noprofile', '--norc'], {
+    this.#shell = spawn(SHELL, ['--noprofile', '--norc'], {
       cwd: directory,
       env: environment,
       stdio: ['pipe', 'ignore', 'inherit'],
@@ -52,7 +54,7 @@ export class Terminal {
     writeFileSync(files.script, command)
     // A pause lets the command ask: what is typed before is discarded.
     const typed = `{ sleep 2; printf '%s\\n' '${text}'; }`
-    const terminal = `script -qec "/bin/bash '${files.script}'" /dev/null`
+    const terminal = `script -qec "${SHELL} '${files.script}'" /dev/null`
     this.#write(`${typed} | ${terminal} >'${files.stdout}' 2>'${files.stderr}'`, files.status)
     return await this.#ended(command, files)
   }

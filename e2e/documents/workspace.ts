@@ -66,7 +66,7 @@ export const digest = internalMutation({ handler: () => null })
 
 export const remind = internalMutation({
   handler: async (ctx) => {
-    await ctx.scheduler.runAfter(3_600_000, internal.tasks.digest, {})
+    await ctx.scheduler.runAfter({ minutes: 60 }, internal.tasks.digest, {})
   },
 })
 `,

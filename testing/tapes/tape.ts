@@ -15,15 +15,15 @@ const ENTER_SECONDS = 0.35
 const OUTPUT_SECONDS = 0.25
 const LINE_SECONDS = 0.06
 
-/** Splits a script into its commands: the shortest runs of lines that are whole. */
-export function commandsOf(script: string): string[] {
+/** Splits a script into its commands: the shortest runs of lines that are whole for the shell. */
+export function commandsOf(script: string, shell = '/bin/sh'): string[] {
   const commands: string[] = []
   let lines: string[] = []
   for (const line of script.split('\n')) {
     if (lines.length === 0 && line.trim() === '') continue
     lines.push(line)
     const text = lines.join('\n')
-    if (line.endsWith('\\') || spawnSync('/bin/sh', ['-n'], { input: text }).status !== 0) continue
+    if (line.endsWith('\\') || spawnSync(shell, ['-n'], { input: text }).status !== 0) continue
     commands.push(text)
     lines = []
   }
