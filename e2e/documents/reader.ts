@@ -82,18 +82,19 @@ class Reader {
 
   async block(sample: Sample, run: BlockRun, texts: Texts): Promise<void> {
     await this.prepare(run.before ?? [])
-    const unused = new Set(Object.keys(run.commands ?? {}))
+    const found = new Map<string, number>()
+    const keys = Object.keys(run.commands ?? {}).toSorted((a, b) => b.length - a.length)
     for (const command of commandsOf(sample.text, SHELL)) {
-      const key = Object.keys(run.commands ?? {})
-        .filter((each) => command.startsWith(each))
-        .toSorted((a, b) => b.length - a.length)[0]
-      const how = key === undefined ? {} : run.commands![key]!
-      if (key !== undefined) unused.delete(key)
+      const key = keys.find((each) => command.startsWith(each)) ?? ''
+      const count = found.get(key) ?? 0
+      found.set(key, count + 1)
+      const how = descriptionAt(run.commands?.[key], count)
       if (how.skip !== undefined) continue
       this.commands.push(command)
       await this.#command(command, how, { ...texts, ...run.replace, ...how.replace })
     }
-    if (unused.size > 0) throw new Error(`it has no command ${[...unused].join(', ')}`)
+    const unused = keys.filter((key) => !found.has(key))
+    if (unused.length > 0) throw new Error(`it has no command ${unused.join(', ')}`)
     await this.prepare(run.after ?? [])
   }
 
@@ -179,6 +180,14 @@ class Reader {
       return id
     })
   }
+}
+
+/** Returns the description of the command that is the one with this number, counted from 0. */
+function descriptionAt(all: CommandRun | readonly CommandRun[] = {}, number: number): CommandRun {
+  const list: readonly CommandRun[] = Array.isArray(all) ? all : [all as CommandRun]
+  const found = Array.isArray(all) ? list[number] : list[0]
+  if (found === undefined) throw new Error('it has more commands with a beginning than are listed')
+  return found
 }
 
 function expectExit(command: string, expected: number, { status, stdout, stderr }: Result): void {

@@ -11,7 +11,7 @@ import {
 } from './server.ts'
 import type { BlockRun, CommandRun, DocumentRun } from './types.ts'
 
-const TEST = 'e2e/documents/cli.long.test.ts'
+const TEST = 'e2e/documents/documents.long.test.ts'
 const BROWSER = 'A person logs in at the page; e2e/operators/browser-login.test.ts runs it.'
 /** Commands that run until they are interrupted, which some of them report as a failure. */
 const SERVES: CommandRun = { until: /http:\/\//, exit: 0 }
@@ -141,7 +141,17 @@ const SCHEDULES: readonly BlockRun[] = [
     before: [`svc call tasks.remind --operator ${TARGET}`],
     commands: { 'svc scheduled list': { prints: /sch_/ } },
   },
-  { block: 'svc-scheduled-cancel 2' },
+  {
+    block: 'svc-scheduled-cancel 2',
+    before: [
+      {
+        as: 'sch_PENDING',
+        command: 'svc scheduled list',
+        pattern: /(sch_\w{26})\s+(?:pending|scheduled|waiting)/,
+      },
+    ],
+    replace: { 'sch_...': 'sch_PENDING' },
+  },
   { block: 'svc-http-mount 2' },
   { block: 'svc-http-list 2', commands: { 'svc http list': { prints: /payments/ } } },
   {

@@ -92,13 +92,14 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
       {
         block: 'rotation-of-the-keyring 1',
         before: ['systemctl stop svc-server'],
+        after: ['systemctl start svc-server'],
       },
     ],
   },
   {
     document: `${DOCS}/calls.md`,
     test: TEST,
-    before: ['systemctl start svc-server', ...KEY],
+    before: KEY,
     replace: { '--root root': '' },
     blocks: [
       { block: 'calls-how-an-application-calls-functions 1' },

@@ -56,8 +56,11 @@ export interface BlockRun {
   readonly before?: readonly Preparation[]
   readonly after?: readonly Preparation[]
   readonly replace?: Readonly<Record<string, string>>
-  /** The beginning of a command selects its description. A command without one has to succeed. */
-  readonly commands?: Readonly<Record<string, CommandRun>>
+  /**
+   * The beginning of a command selects its description; a list has one for each command with that
+   * beginning. A command without a description has to succeed.
+   */
+  readonly commands?: Readonly<Record<string, CommandRun | readonly CommandRun[]>>
 }
 
 export interface DocumentRun {
