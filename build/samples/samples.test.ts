@@ -4,7 +4,8 @@ import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ROOT } from '../bundle.ts'
 import { readSamples, type Sample, samplesOf } from './blocks.ts'
-import { compiledPlaces, judge, RUN_PLACES, staleEntries } from './coverage.ts'
+import { compiledPlaces, judge, RUN_PLACES, RUNS, staleEntries } from './coverage.ts'
+import { PARSED } from './parsed.ts'
 import { EXEMPT, TESTED } from './registry.ts'
 import { checkShell } from './shell.ts'
 import { EXECUTED } from './shell-runs.ts'
@@ -45,7 +46,7 @@ test('the registry has no entry without a sample', () => {
 })
 
 test('every exemption has a reason, and exempts no sample that is covered otherwise', () => {
-  for (const { of, reason } of EXEMPT)
+  for (const { of, reason } of [...EXEMPT, ...PARSED])
     expect([of, reason]).toEqual([of, expect.stringMatching(/\.$/)])
   const twice = judged.filter(
     ({ covered }) => covered.length > 1 && covered.some((way) => way.startsWith('exempt: ')),
@@ -59,6 +60,25 @@ test('a test that the registry names exists and reads the document', () => {
     expect([file, existsSync(join(ROOT, file))]).toEqual([file, true])
     expect([of, readFileSync(join(ROOT, reader), 'utf8').includes(word)]).toEqual([of, true])
   }
+})
+
+test('a test that runs commands exists and reads their list', () => {
+  for (const [name, runs] of Object.entries(RUNS)) {
+    for (const { document, test: file } of runs) {
+      const path = join(ROOT, file)
+      const reads = existsSync(path) && readFileSync(path, 'utf8').includes(`...${name}`)
+      expect([document, file, reads]).toEqual([document, file, true])
+    }
+  }
+})
+
+test('a command that is left out of a sample has a reason', () => {
+  const descriptions = Object.values(RUNS)
+    .flat()
+    .flatMap(({ blocks }) => blocks.flatMap(({ commands = {} }) => Object.values(commands).flat()))
+  const reasons = descriptions.flatMap(({ skip }) => skip ?? [])
+  expect(reasons.length).toBeGreaterThan(0)
+  for (const reason of reasons) expect(reason).toMatch(/\.$/)
 })
 
 test.each([
@@ -82,6 +102,9 @@ test.each([
 })
 
 test.each([
+  ['a new command of svc', fenced('sh', 'svc whoami')],
+  ['a new mode of the server', fenced('sh', 'export SERVICE_LOG_LEVEL=warn\nsvc-server check')],
+  ['an indented command of svc', '# New\n\n    svc dev --root my-app\n'],
   ['a new TypeScript sample', fenced('ts', 'export const a = 1')],
   ['a shell sample with another program', fenced('sh', 'pg_dump --file=x')],
   ['a text', fenced('text', 'anything else')],

@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => machine?.dispose())
 
-test.each(SERVER_RUNS)('the commands of $document succeed', async (run) => {
+test.each([...SERVER_RUNS])('the commands of $document succeed', async (run) => {
   const { commands } = await readDocument(run, await machine.open())
   expect(commands.length).toBeGreaterThan(0)
 })

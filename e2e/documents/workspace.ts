@@ -70,4 +70,13 @@ export const remind = internalMutation({
   },
 })
 `,
+  'functions/uploads.ts': `import { action, v } from 'svc'
+
+export const grant = action({
+  clients: ['confidential'],
+  uses: { storage: 'write' },
+  returns: v.uploadGrant(),
+  handler: (ctx) => ctx.storage.createUpload({ contentType: 'image/png', maximumBytes: 1_024 }),
+})
+`,
 }

@@ -365,20 +365,7 @@ const DEVELOPMENT: readonly BlockRun[] = [
   { block: 'svc-completion 2' },
 ]
 
-export const CI_RUN: DocumentRun = {
-  document: `${DOCS}/ci.md`,
-  test: TEST,
-  blocks: [
-    { block: 'invite-the-job-once 1', replace: { 'environment:production': 'environment:guide' } },
-    {
-      block: 'releases-from-ci-without-stored-secrets 1',
-      before: ['export SERVICE_CONFIG_HOME=$PWD/ci SVC_OIDC_TOKEN="$(cat FIXTURES/token-2)"'],
-      replace: { '--workspace .': '--workspace ../workspace --no-typecheck' },
-    },
-  ],
-}
-
-export const CLI_RUN: DocumentRun = {
+const CLI_RUN: DocumentRun = {
   document: `${DOCS}/cli.md`,
   test: TEST,
   blocks: [
@@ -394,3 +381,18 @@ export const CLI_RUN: DocumentRun = {
     { block: 'svc-buckets-archive 2' },
   ],
 }
+
+const CI_RUN: DocumentRun = {
+  document: `${DOCS}/ci.md`,
+  test: TEST,
+  blocks: [
+    { block: 'invite-the-job-once 1', replace: { 'environment:production': 'environment:guide' } },
+    {
+      block: 'releases-from-ci-without-stored-secrets 1',
+      before: ['export SERVICE_CONFIG_HOME=$PWD/ci SVC_OIDC_TOKEN="$(cat FIXTURES/token-2)"'],
+      replace: { '--workspace .': '--workspace ../workspace --no-typecheck' },
+    },
+  ],
+}
+
+export const CLI_RUNS: readonly DocumentRun[] = [CLI_RUN, CI_RUN]

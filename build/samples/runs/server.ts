@@ -15,6 +15,14 @@ export const KEY: readonly Preparation[] = [
   'svc credentials create --client app_... --name caller --key-out caller.key',
   'export KEY="$(cat caller.key)"',
 ]
+/** Makes a grant of an upload, in the variables of the sample. */
+const GRANT: readonly Preparation[] = [
+  `svc call uploads.grant --url http://127.0.0.1:3210 --key-env KEY ${TARGET} >grant.json`,
+  ...['path', 'token'].map((name) => {
+    const found = `grep -o '"${name}": *"[^"]*"' grant.json | cut -d '"' -f 4`
+    return `export GRANT_${name.toUpperCase()}="$(${found})"`
+  }),
+]
 export const MESSAGE: readonly Preparation[] = [
   `svc data put channels '{"name":"of the message"}' ${TARGET}`,
   'svc data put messages \'{"channel":"channels_...","author":"ana","body":"hi","kind":"text",' +
@@ -102,12 +110,15 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
     before: KEY,
     replace: { '--root root': '' },
     blocks: [
-      { block: 'calls-how-an-application-calls-functions 1' },
+      {
+        block: 'calls-how-an-application-calls-functions 1',
+        commands: { curl: { prints: /"result"/ } },
+      },
       {
         block: 'calls-how-an-application-calls-functions 2',
         commands: { 'svc call': { prints: /general/ } },
       },
-      { block: 'plain-calls 1' },
+      { block: 'plain-calls 1', commands: { curl: { prints: /"result"/ } } },
       { block: 'openapi-of-the-functions 1' },
     ],
   },
@@ -116,6 +127,11 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
     test: TEST,
     before: ["printf 'png' > logo.png"],
     blocks: [
+      {
+        block: 'upload 2',
+        before: [...KEY, ...GRANT, 'cp logo.png photo.png'],
+        commands: { curl: { prints: /"fileId"/ } },
+      },
       { block: 'buckets 1', commands: { 'svc buckets list': { prints: /uploads/ } } },
       {
         block: 'files-of-operators 1',
