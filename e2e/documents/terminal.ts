@@ -7,7 +7,7 @@ import type { Environment, Result } from '../harness.ts'
 /** Samples have process substitutions, which only some shells know. */
 export const SHELL = '/bin/bash'
 /** Only a hang takes this long. */
-const DEADLINE_MS = 120_000
+const DEADLINE_MS = 600_000
 const POLL_MS = 20
 
 export interface TerminalOptions {

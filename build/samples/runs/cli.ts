@@ -35,7 +35,9 @@ const OPERATORS: readonly BlockRun[] = [
     commands: {
       'svc login --url https://manage.example.com --browser': { skip: BROWSER },
       'svc login --url https://manage.example.com --oidc': {
-        before: ['export SERVICE_CONFIG_HOME=$PWD/job SVC_OIDC_TOKEN="$(cat FIXTURES/token-1)"'],
+        before: [
+          'export SERVICE_CONFIG_HOME=$PWD/job SVC_OIDC_TOKEN="$(curl -fsS TOKENS/environment:production)"',
+        ],
       },
     },
     after: ['svc whoami', 'export SERVICE_CONFIG_HOME=$own'],
@@ -389,7 +391,9 @@ const CI_RUN: DocumentRun = {
     { block: 'invite-the-job-once 1', replace: { 'environment:production': 'environment:guide' } },
     {
       block: 'releases-from-ci-without-stored-secrets 1',
-      before: ['export SERVICE_CONFIG_HOME=$PWD/ci SVC_OIDC_TOKEN="$(cat FIXTURES/token-2)"'],
+      before: [
+        'export SERVICE_CONFIG_HOME=$PWD/ci SVC_OIDC_TOKEN="$(curl -fsS TOKENS/environment:guide)"',
+      ],
       replace: { '--workspace .': '--workspace ../workspace --no-typecheck' },
     },
   ],

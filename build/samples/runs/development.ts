@@ -35,6 +35,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   {
     document: 'README.md',
     test: TEST,
+    replace: { 'my-app': 'readme-app' },
     blocks: [{ block: 'the-first-minute 1', commands: { 'svc dev': SERVES } }],
   },
   {
@@ -156,7 +157,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
       {
         block: 'run-it 1',
         commands: {
-          'svc release': [{ exit: 4 }, {}],
+          'svc release': [{ exit: 8 }, {}],
           'svc migrations status': { prints: /complete/ },
         },
       },
