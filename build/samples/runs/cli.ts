@@ -3,6 +3,7 @@ import {
   CHANGED,
   DOCS,
   KEY,
+  LONG_TEST,
   MESSAGE,
   newestAs,
   operator,
@@ -11,7 +12,6 @@ import {
 } from './server.ts'
 import type { BlockRun, CommandRun, DocumentRun } from './types.ts'
 
-const TEST = 'e2e/documents/documents.long.test.ts'
 const BROWSER = 'A person logs in at the page; e2e/operators/browser-login.test.ts runs it.'
 /** Commands that run until they are interrupted, which some of them report as a failure. */
 const SERVES: CommandRun = { until: /http:\/\//, exit: 0 }
@@ -36,7 +36,8 @@ const OPERATORS: readonly BlockRun[] = [
       'svc login --url https://manage.example.com --browser': { skip: BROWSER },
       'svc login --url https://manage.example.com --oidc': {
         before: [
-          'export SERVICE_CONFIG_HOME=$PWD/job SVC_OIDC_TOKEN="$(curl -fsS TOKENS/environment:production)"',
+          'export SERVICE_CONFIG_HOME=$PWD/job',
+          'export SVC_OIDC_TOKEN="$(curl -fsS TOKENS/environment:production)"',
         ],
       },
     },
@@ -369,7 +370,7 @@ const DEVELOPMENT: readonly BlockRun[] = [
 
 const CLI_RUN: DocumentRun = {
   document: `${DOCS}/cli.md`,
-  test: TEST,
+  test: LONG_TEST,
   blocks: [
     ...OPERATORS,
     ...RELEASES,
@@ -386,7 +387,7 @@ const CLI_RUN: DocumentRun = {
 
 const CI_RUN: DocumentRun = {
   document: `${DOCS}/ci.md`,
-  test: TEST,
+  test: LONG_TEST,
   blocks: [
     { block: 'invite-the-job-once 1', replace: { 'environment:production': 'environment:guide' } },
     {

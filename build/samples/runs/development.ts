@@ -1,8 +1,7 @@
 /** Documents about `svc dev`, pages and agents of this machine, and migrations. */
-import { DOCS, TARGET } from './server.ts'
+import { DOCS, LONG_TEST, TARGET } from './server.ts'
 import type { CommandRun, DocumentRun, Preparation } from './types.ts'
 
-const TEST = 'e2e/documents/documents.long.test.ts'
 const READY = /http:\/\//
 const SERVES: CommandRun = { until: READY, exit: 0 }
 const SHOWS: CommandRun = { until: READY, exit: 130 }
@@ -34,18 +33,18 @@ END`
 export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   {
     document: 'README.md',
-    test: TEST,
+    test: LONG_TEST,
     replace: { 'my-app': 'readme-app' },
     blocks: [{ block: 'the-first-minute 1', commands: { 'svc dev': SERVES } }],
   },
   {
     document: `${DOCS}/client.md`,
-    test: TEST,
+    test: LONG_TEST,
     blocks: [{ block: 'set-up 1', replace: { '--workspace app': '--workspace ../workspace' } }],
   },
   {
     document: `${DOCS}/dev.md`,
-    test: TEST,
+    test: LONG_TEST,
     replace: { 'my-app': 'dev-app' },
     blocks: [
       { block: 'development-a-workspace-on-your-machine 1', commands: { 'svc dev': SERVES } },
@@ -107,7 +106,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   },
   {
     document: `${DOCS}/hooks.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: development('hooks-app'),
     replace: { 'my-app': 'hooks-app' },
     blocks: [
@@ -122,7 +121,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   },
   {
     document: `${DOCS}/console.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: development('console-app'),
     replace: { 'my-app': 'console-app' },
     blocks: [
@@ -134,7 +133,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   },
   {
     document: `${DOCS}/agents.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: development('agents-app'),
     replace: { 'my-app': 'agents-app' },
     blocks: [
@@ -150,7 +149,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   },
   {
     document: `${DOCS}/migrations.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: [`svc data put tasks '{"title":"write"}' ${TARGET}`, MIGRATIONS("'addPriority'")],
     replace: { 'svc release --': 'svc release --no-typecheck --' },
     blocks: [
@@ -171,7 +170,7 @@ export const DEVELOPMENT_RUNS: readonly DocumentRun[] = [
   },
   {
     document: `${DOCS}/schema-changes.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: [
       `cat >../workspace/migrations.ts <<'END'
 import { migration } from 'svc'
@@ -192,7 +191,7 @@ END`,
   },
   {
     document: `${DOCS}/containers.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: [
       'svc invite --operator-name new --role owner --scope installation ' +
         '--code-out initial-owner.code',
@@ -202,7 +201,7 @@ END`,
   },
   {
     document: `${DOCS}/importing.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: ['cp FIXTURES/convex.zip snapshot.zip', 'cp FIXTURES/pocketbase-0.36.zip backup.zip'],
     replace: { '--out from-': '--out converted-' },
     blocks: [{ block: 'convert 1' }, { block: 'pocketbase 1' }],

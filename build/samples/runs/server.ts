@@ -3,6 +3,7 @@ import type { DocumentRun, Preparation } from './types.ts'
 
 export const DOCS = 'src/docs'
 const TEST = 'e2e/documents/server.test.ts'
+export const LONG_TEST = 'e2e/documents/documents.long.test.ts'
 const CODE = 'state/bootstrap/initial-owner.code'
 export const TARGET = '--target channel:production'
 /** A release without the check of types, which would take most of its time. */
@@ -12,7 +13,8 @@ const RELEASE = { 'svc release --': 'svc release --no-typecheck --' }
 export const KEY: readonly Preparation[] = [
   'svc clients create --name caller --kind confidential --scopes query,mutation,action,realtime',
   'rm -f caller.key',
-  'svc credentials create --client app_... --name caller --key-out caller.key',
+  'svc credentials create --client app_... --name caller --key-out caller.key ' +
+    '--scopes query,mutation,action,realtime',
   'export KEY="$(cat caller.key)"',
 ]
 /** Makes a grant of an upload, in the variables of the sample. */
@@ -46,8 +48,10 @@ export const SECOND_RELEASE: readonly Preparation[] = [
 ]
 /** Makes an operator that has a session. */
 export const operator = (name: string): readonly Preparation[] => [
-  `svc invite --operator-name ${name} --role developer --scope environment --root . --code-out ${name}.code`,
-  `SERVICE_CONFIG_HOME=$PWD/${name} SVC_CODE="$(cat ${name}.code)" svc login --url http://127.0.0.1:3220 --code-env SVC_CODE`,
+  `svc invite --operator-name ${name} --role developer --scope environment --root . ` +
+    `--code-out ${name}.code`,
+  `SERVICE_CONFIG_HOME=$PWD/${name} SVC_CODE="$(cat ${name}.code)" ` +
+    'svc login --url http://127.0.0.1:3220 --code-env SVC_CODE',
 ]
 
 export const SERVER_RUNS: readonly DocumentRun[] = [
@@ -178,42 +182,6 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
     ],
   },
   {
-    document: `${DOCS}/releases.md`,
-    test: TEST,
-    blocks: [
-      { block: 'releases-publish-promote-roll-back-retire 1', replace: RELEASE },
-      {
-        block: 'the-origin-of-a-release 1',
-        replace: RELEASE,
-        commands: { 'svc releases list': { prints: /rel_/ } },
-      },
-      { block: 'before-a-release 1' },
-      { block: 'the-serving-policy 1', before: SECOND_RELEASE },
-      { block: 'rollback 1' },
-    ],
-  },
-  {
-    document: `${DOCS}/schema-changes.md`,
-    test: TEST,
-    before: CHANGED,
-    replace: RELEASE,
-    blocks: [
-      { block: 'before-a-release 1' },
-      {
-        block: '1-add-a-field-that-some-documents-have 2',
-        commands: { 'svc serve-policy': { before: [newestAs('rel_NEW')] } },
-      },
-      {
-        block: '3-remove-a-field 2',
-        before: [
-          'svc promote --channel production --release rel_NEW --expected rel_OLD',
-          'svc serve-policy set --releases rel_NEW',
-        ],
-      },
-      { block: '10-add-or-remove-an-index 1' },
-    ],
-  },
-  {
     document: `${DOCS}/logs.md`,
     test: TEST,
     blocks: [
@@ -245,19 +213,65 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
       {
         block: 'failed-deliveries 1',
         before: [
-          "curl -fsS http://127.0.0.1:3210/v1/http/payments/stripe -H 'Content-Type: application/json' -d '{}'",
+          'curl -fsS http://127.0.0.1:3210/v1/http/payments/stripe ' +
+            "-H 'Content-Type: application/json' -d '{}'",
         ],
       },
     ],
   },
   {
-    document: `${DOCS}/endpoints.md`,
+    document: `${DOCS}/upgrade.md`,
     test: TEST,
+    blocks: [{ block: 'before 1' }, { block: 'forward 1' }],
+  },
+]
+
+/** Documents of the long run, most of which make Releases. */
+export const RELEASE_RUNS: readonly DocumentRun[] = [
+  {
+    document: `${DOCS}/releases.md`,
+    test: LONG_TEST,
+    blocks: [
+      { block: 'releases-publish-promote-roll-back-retire 1', replace: RELEASE },
+      {
+        block: 'the-origin-of-a-release 1',
+        replace: RELEASE,
+        commands: { 'svc releases list': { prints: /rel_/ } },
+      },
+      { block: 'before-a-release 1' },
+      { block: 'the-serving-policy 1', before: SECOND_RELEASE },
+      { block: 'rollback 1' },
+    ],
+  },
+  {
+    document: `${DOCS}/schema-changes.md`,
+    test: LONG_TEST,
+    before: ['svc release --no-typecheck --channel production', ...CHANGED],
+    replace: RELEASE,
+    blocks: [
+      { block: 'before-a-release 1' },
+      {
+        block: '1-add-a-field-that-some-documents-have 2',
+        commands: { 'svc serve-policy': { before: [newestAs('rel_NEW')] } },
+      },
+      {
+        block: '3-remove-a-field 2',
+        before: [
+          'svc promote --channel production --release rel_NEW --expected rel_OLD',
+          'svc serve-policy set --releases rel_NEW',
+        ],
+      },
+      { block: '10-add-or-remove-an-index 1' },
+    ],
+  },
+  {
+    document: `${DOCS}/endpoints.md`,
+    test: LONG_TEST,
     blocks: [{ block: 'mounts 1' }],
   },
   {
     document: `${DOCS}/monitoring.md`,
-    test: TEST,
+    test: LONG_TEST,
     replace: { '/var/lib/svc-metrics': '$PWD/svc-metrics', '127.0.0.1:9464': '127.0.0.1:0' },
     blocks: [
       {
@@ -273,18 +287,13 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
   },
   {
     document: `${DOCS}/operations.md`,
-    test: TEST,
+    test: LONG_TEST,
     before: KEY,
     blocks: [{ block: 'find-what-is-wrong 1' }, { block: 'rotate-an-application-key 1' }],
   },
   {
     document: `${DOCS}/traces.md`,
-    test: TEST,
+    test: LONG_TEST,
     blocks: [{ block: 'turn-traces-on 1' }],
-  },
-  {
-    document: `${DOCS}/upgrade.md`,
-    test: TEST,
-    blocks: [{ block: 'before 1' }, { block: 'forward 1' }],
   },
 ]

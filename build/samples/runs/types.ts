@@ -44,7 +44,7 @@ export interface CommandRun {
   readonly prints?: RegExp
   /** The command runs until its output contains this, and is then interrupted. */
   readonly until?: RegExp
-  /** The command runs beside the next ones, until one stops it or the document ends. Needs `until`. */
+  /** The command runs until one stops it or the document ends. Needs `until`. */
   readonly stays?: boolean
   /** Text that a person types at a terminal. */
   readonly types?: string
