@@ -142,18 +142,13 @@ const COMMIT = (sequence: number, atMicros = 0n): BackupRecord => ({
   atMicros: String(atMicros),
 })
 
-const LONG = process.env.SVC_TEST_LONG === '1'
-
 describe.each<[DocumentsIn, DocumentsIn]>([
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
 ])('a backup of documents in %s', (from, to) => {
   beforeEach(() => begin(from))
 
-  // The way to the other store reads and writes what the ways within a store do.
-  const destinations = LONG ? [from, to] : [to]
-
-  test.each(destinations)('it is restored to documents in %s with all that it has', async (into) => {
+  test.each([from, to])('it is restored to documents in %s with all that it has', async (into) => {
     const { base } = await server.base()
     const restored = await place(into)
     const result = await restored.restore(server)
