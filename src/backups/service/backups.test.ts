@@ -25,7 +25,7 @@ import { Backups } from './backups.ts'
 const DAY_MILLIS = 86_400_000
 /** Time that a stop gives to a backup: only a hang takes longer. */
 const STOP_MILLIS = 60_000
-/** The same for a backup that the test holds back until the stop has ended. */
+/** Time that a stop gives to a backup that the test holds back until the stop has ended. */
 const HELD_MILLIS = 10
 
 /** Holds back one access, and tells when it is waited for. */
