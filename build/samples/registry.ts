@@ -174,6 +174,10 @@ export const EXEMPT: readonly ExemptSamples[] = [
     reason: 'A maintenance statement for a store in PostgreSQL, in the syntax of PostgreSQL.',
   },
   {
+    of: `${DOCS}/proxies.md#connections-of-strangers 1`,
+    reason: 'Rules of a firewall, which a test could load only into the network of the machine.',
+  },
+  {
     of: `${DOCS}/s3.md`,
     language: 'text',
     reason: 'Programs of others; e2e/files/s3-programs.long.test.ts runs them at a bucket.',
