@@ -6,7 +6,7 @@ import { PARSED } from './parsed.ts'
 import { type Coverage, EXEMPT, TESTED } from './registry.ts'
 import { CLI_RUNS } from './runs/cli.ts'
 import { DEVELOPMENT_RUNS } from './runs/development.ts'
-import { RELEASE_RUNS, SERVER_RUNS } from './runs/server.ts'
+import { LONG_RUNS, SERVER_RUNS } from './runs/server.ts'
 import type { DocumentRun } from './runs/types.ts'
 import { checkShell, unknownSettings } from './shell.ts'
 import { EXECUTED } from './shell-runs.ts'
@@ -25,7 +25,7 @@ export const RUNS: Readonly<Record<string, readonly DocumentRun[]>> = {
   SERVER_RUNS,
   CLI_RUNS,
   DEVELOPMENT_RUNS,
-  RELEASE_RUNS,
+  LONG_RUNS,
 }
 
 /** The places of their samples, with the test that runs each. */

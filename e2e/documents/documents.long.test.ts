@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CLI_RUNS } from '../../build/samples/runs/cli.ts'
 import { DEVELOPMENT_RUNS } from '../../build/samples/runs/development.ts'
-import { RELEASE_RUNS } from '../../build/samples/runs/server.ts'
+import { LONG_RUNS } from '../../build/samples/runs/server.ts'
 import { convexExport, convexId, STORAGE_NUMBER } from '../../testing/imports/convex-exports.ts'
 import { type WorkloadIssuers, workloadIssuers } from '../../testing/providers/workload-issuers.ts'
 import { argv } from '../argv.ts'
@@ -70,7 +70,7 @@ function users(): Uint8Array {
   return convexExport([{ name: 'users', number: USERS, shape, documents }], files)
 }
 
-test.each([...CLI_RUNS, ...DEVELOPMENT_RUNS, ...RELEASE_RUNS])(
+test.each([...CLI_RUNS, ...DEVELOPMENT_RUNS, ...LONG_RUNS])(
   'the commands of $document succeed',
   { timeout: DEADLINE_MS },
   async (each) => {

@@ -88,11 +88,6 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
     ],
   },
   {
-    document: `${DOCS}/scheduling.md`,
-    test: TEST,
-    blocks: [{ block: 'which-crons-are-active 1' }],
-  },
-  {
     document: `${DOCS}/configuration.md`,
     test: TEST,
     blocks: [
@@ -181,53 +176,10 @@ export const SERVER_RUNS: readonly DocumentRun[] = [
       { block: 'compact 1' },
     ],
   },
-  {
-    document: `${DOCS}/logs.md`,
-    test: TEST,
-    blocks: [
-      {
-        block: 'read 1',
-        replace: { req_01J8ZQ4B3K5N7P9R2T4V6X8Z0A: 'req_...' },
-        commands: {
-          'svc logs --follow': { until: /./, exit: 130 },
-          'svc logs --request': { before: ['svc logs --json'] },
-        },
-      },
-      { block: 'archive-and-prune 1' },
-    ],
-  },
-  {
-    document: `${DOCS}/actions.md`,
-    test: TEST,
-    blocks: [{ block: 'actions-requests-to-other-services 2' }],
-  },
-  {
-    document: `${DOCS}/hooks.md`,
-    test: TEST,
-    blocks: [
-      {
-        block: 'in-production 1',
-        before: ["printf 'whsec_1' > stripe-webhook.txt"],
-        commands: { 'svc http list': { prints: /payments/ } },
-      },
-      {
-        block: 'failed-deliveries 1',
-        before: [
-          'curl -fsS http://127.0.0.1:3210/v1/http/payments/stripe ' +
-            "-H 'Content-Type: application/json' -d '{}'",
-        ],
-      },
-    ],
-  },
-  {
-    document: `${DOCS}/upgrade.md`,
-    test: TEST,
-    blocks: [{ block: 'before 1' }, { block: 'forward 1' }],
-  },
 ]
 
 /** Documents of the long run, most of which make Releases. */
-export const RELEASE_RUNS: readonly DocumentRun[] = [
+export const LONG_RUNS: readonly DocumentRun[] = [
   {
     document: `${DOCS}/releases.md`,
     test: LONG_TEST,
@@ -295,5 +247,53 @@ export const RELEASE_RUNS: readonly DocumentRun[] = [
     document: `${DOCS}/traces.md`,
     test: LONG_TEST,
     blocks: [{ block: 'turn-traces-on 1' }],
+  },
+  {
+    document: `${DOCS}/scheduling.md`,
+    test: LONG_TEST,
+    blocks: [{ block: 'which-crons-are-active 1' }],
+  },
+  {
+    document: `${DOCS}/logs.md`,
+    test: LONG_TEST,
+    blocks: [
+      {
+        block: 'read 1',
+        replace: { req_01J8ZQ4B3K5N7P9R2T4V6X8Z0A: 'req_...' },
+        commands: {
+          'svc logs --follow': { until: /./, exit: 130 },
+          'svc logs --request': { before: ['svc logs --json'] },
+        },
+      },
+      { block: 'archive-and-prune 1' },
+    ],
+  },
+  {
+    document: `${DOCS}/actions.md`,
+    test: LONG_TEST,
+    blocks: [{ block: 'actions-requests-to-other-services 2' }],
+  },
+  {
+    document: `${DOCS}/hooks.md`,
+    test: LONG_TEST,
+    blocks: [
+      {
+        block: 'in-production 1',
+        before: ["printf 'whsec_1' > stripe-webhook.txt"],
+        commands: { 'svc http list': { prints: /payments/ } },
+      },
+      {
+        block: 'failed-deliveries 1',
+        before: [
+          'curl -fsS http://127.0.0.1:3210/v1/http/payments/stripe ' +
+            "-H 'Content-Type: application/json' -d '{}'",
+        ],
+      },
+    ],
+  },
+  {
+    document: `${DOCS}/upgrade.md`,
+    test: LONG_TEST,
+    blocks: [{ block: 'before 1' }, { block: 'forward 1' }],
   },
 ]
