@@ -137,8 +137,7 @@ it('an export is one file of JSON, and may be named by a symbolic link', async (
   expect(linked.names).toEqual(['other.txt', 'users.json'])
   await expect(openExport(join(directory, 'missing'))).rejects.toMatchObject({
     code: 'CLIENT_FILE_FAILED',
-    detail: `There is no file or directory ${join(directory, 'missing')}.`,
-    cause: { next: expect.stringContaining('Name the export') },
+    detail: `${join(directory, 'missing')} does not exist.`,
   })
   await expect(openExport('/dev/null')).rejects.toMatchObject({
     detail: '/dev/null is neither a file nor a directory.',
