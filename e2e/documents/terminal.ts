@@ -48,12 +48,12 @@ export class Terminal {
     return await this.#ended(command, files)
   }
 
-  /** Runs a command on a pseudo-terminal, at which `text` is typed once it asks. */
+  /** Runs a command on a pseudo-terminal, at which `text` is typed until the command ends. */
   async type(command: string, text: string): Promise<Result> {
     const files = this.#next()
     writeFileSync(files.script, command)
-    // A pause lets the command ask: what is typed before is discarded.
-    const typed = `{ sleep 2; printf '%s\\n' '${text}'; }`
+    // What is typed while the command prepares its question is discarded.
+    const typed = `while printf '%s\\n' '${text}' 2>/dev/null; do sleep 1; done`
     const terminal = `script -qec "${SHELL} '${files.script}'" /dev/null`
     this.#write(`${typed} | ${terminal} >'${files.stdout}' 2>'${files.stderr}'`, files.status)
     return await this.#ended(command, files)
