@@ -25,10 +25,6 @@ export const PARSED: readonly ExemptSamples[] = [
     reason: 'It needs a backup of an earlier version; e2e/upgrades restores one.',
   },
   {
-    of: `${DOCS}/containers.md#docker-compose 3`,
-    reason: 'It needs a daemon of containers and the image of a release.',
-  },
-  {
     of: `${DOCS}/dev.md#a-page-for-the-workspace 1`,
     reason: 'Packages of the page come from a registry; e2e/chat serves the page.',
   },

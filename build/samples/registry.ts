@@ -38,6 +38,7 @@ export const TESTED: readonly TestedSamples[] = [
     test: 'e2e/shipped/readme.test.ts',
   },
   { of: 'README.md', language: 'ts', test: 'build/docs.test.ts' },
+  { of: `${DOCS}/containers.md#docker-compose 3`, test: 'e2e/shipped/compose.long.test.ts' },
   { of: `${DOCS}/documents.md`, language: 'ts', test: 'build/documents-guide.test.ts' },
   { of: `${DOCS}/endpoints.md`, language: 'ts', test: 'build/endpoints-guide.test.ts' },
   { of: `${DOCS}/hooks.md`, language: 'ts', test: 'build/hooks-guide.test.ts' },
