@@ -208,7 +208,18 @@ const IMPORTS: readonly BlockRun[] = [
     before: ['cp FIXTURES/pocketbase-0.36.zip backup.zip'],
   },
   { block: 'svc-import-parse 2', before: ['cp FIXTURES/parse-8.6.zip classes'] },
-  { block: 'svc-import-firebase 2', before: ['cp FIXTURES/firebase-emulator.zip exports'] },
+  {
+    block: 'svc-import-firebase 2',
+    before: ['cp FIXTURES/firebase-emulator.zip exports'],
+    commands: {
+      'svc import firebase exports --out from-firebase --table': {
+        before: [
+          'rm -r exports from-firebase && mkdir exports',
+          `printf '{"messages":{"room":{"first":{"text":"hi"}}}}' > exports/database.json`,
+        ],
+      },
+    },
+  },
   { block: 'svc-import-files 2' },
   {
     block: 'svc-import-verify 2',
