@@ -105,12 +105,14 @@ export class LogReads {
   /** Returns the sequence after which records can match. */
   #start(after: number, { since }: LogFilter): number {
     if (since === undefined) return after
+    // Before the search: a record that the writer adds meanwhile comes after it.
+    const newest = this.range()?.newest ?? 0
     const row = this.#database
       .query<{ first: number | null }, [number]>(
         'select min(sequence) as first from log_records where at >= ?1',
       )
       .get(since)
-    return Math.max(after, row?.first == null ? (this.range()?.newest ?? 0) : row.first - 1)
+    return Math.max(after, row?.first == null ? newest : row.first - 1)
   }
 
   #select(
