@@ -25,6 +25,8 @@ const UNSAID = [
 const ajv = new Ajv2020({ strict: false, addUsedSchema: false })
 ajv.addFormat(SECRET_FORMAT, true)
 
+/** Number of values of each schema that all of its rules accept. */
+const ACCEPTED = 5
 /** Number of mutations of each schema. */
 const MUTATIONS = process.env.SVC_TEST_LONG === '1' ? 300 : 60
 
@@ -34,9 +36,11 @@ test.each(await declaredSchemas())(
     const described = jsonSchemaOf(schema, { checkedOnly: true })
     const matches = ajv.compile(described)
     const contract = { resolve: (inner: unknown) => inner } as never
-    const valid = fc.sample(arbitraryOf(contract, described as never), 20)
+    const values = arbitraryOf(contract, described as never)
+    // Rules that JSON Schema cannot express reject nine of ten values of some schemas.
+    const accepting = values.filter((data) => rulesAgainst(schema, data).length === 0)
+    const valid = [...fc.sample(accepting, ACCEPTED), ...fc.sample(values, 20 - ACCEPTED)]
     const random = new Random(fc.sample(fc.nat(), 1)[0]!)
-    let accepted = 0
     for (let i = 0; i < MUTATIONS; i++) {
       const sample = valid[i % valid.length]
       const data: unknown = i < valid.length ? sample : mutatedJson(random, sample)
@@ -44,10 +48,8 @@ test.each(await declaredSchemas())(
       const shown = JSON.stringify(data)
       // Uncompiled, as a schema is used for the first time.
       expect(compiledType(schema).allows(data), shown).toBe(rules.length === 0)
-      if (rules.length === 0) accepted++
       if (matches(data)) expect(UNSAID, shown).toEqual(expect.arrayContaining([...rules]))
       else expect(rules, shown).not.toEqual([])
     }
-    expect(accepted).toBeGreaterThan(0)
   },
 )
