@@ -57,6 +57,7 @@ const exclude = [...defaultExclude, ...(long ? [] : ['**/*.long.test.ts'])]
 export default defineConfig({
   test: {
     ...common,
+    tags: [{ name: 'slow', description: 'takes seconds, so that `npm test` leaves it out' }],
     globalSetup: ['testing/global-setup.ts'],
     // Two more than the cores of the smallest machine, since tests wait for processes.
     maxWorkers: 4,

@@ -1,4 +1,8 @@
-/** AGENTS.md of a new Workspace: its samples are a Workspace, which builds and keeps its word. */
+/**
+ * AGENTS.md of a new Workspace: its samples are a Workspace, which builds and keeps its word.
+ *
+ * @module-tag slow
+ */
 import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

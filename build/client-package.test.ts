@@ -88,7 +88,7 @@ test('the package cites no document that only the repository has', () => {
   expect(citing.map(([path]) => path)).toEqual([])
 })
 
-test('the types accept good programs and reject bad ones', () => {
+test('the types accept good programs and reject bad ones', { tags: ['slow'] }, () => {
   writeFileSync(join(project, 'api.ts'), API)
   writeFileSync(join(project, 'uses.ts'), USES)
   const settings = {

@@ -38,7 +38,7 @@ const call = <T = string>(caller: Caller, name: string, args = {}) =>
   caller.mutation(name, args) as Promise<T>
 const ask = <T>(caller: Caller, name: string, args = {}) => caller.query(name, args) as Promise<T>
 
-test('every sample builds and has correct types', async () => {
+test('every sample builds and has correct types', { tags: ['slow'] }, async () => {
   const { build: built } = await build(workspace.directory)
   const { functions, tables, crons } = built.description
   expect(functions.length).toBeGreaterThan(40)
@@ -46,7 +46,7 @@ test('every sample builds and has correct types', async () => {
   expect(crons).toHaveLength(1)
 })
 
-test('a wrong type in a sample is found', async () => {
+test('a wrong type in a sample is found', { tags: ['slow'] }, async () => {
   const wrong = GUIDE.replace(
     "insert('labels', { name })",
     "insert('labels', { name: 1n, colour: name })",
@@ -80,7 +80,7 @@ test('the guide has ten patterns, each with a test of this file', () => {
 })
 
 describe('reads and writes', () => {
-  test('a task is assigned, released, rewritten and removed', async () => {
+  test('a task is assigned, released, rewritten and removed', { tags: ['slow'] }, async () => {
     await using backend = await open()
     const person = await call(backend, 'people.register', { email: 'Ada@x.org', name: 'Ada' })
     const task = await call(backend, 'tasks.create', { title: 'one', priority: 3n })
@@ -126,7 +126,7 @@ describe('reads and writes', () => {
     expect(await titles('reports.since', { ...since, time: 0n })).toEqual(['p7', 'p7'])
   })
 
-  test('pages continue at their cursor until the last one', async () => {
+  test('pages continue at their cursor until the last one', { tags: ['slow'] }, async () => {
     await using backend = await open()
     const titles = Array.from({ length: 120 }, (_, i) => `task ${i}`)
     for (const title of titles) await call(backend, 'tasks.create', { title, priority: 0n })
@@ -232,7 +232,9 @@ describe('the pattern', () => {
     expect(await grace.query('drafts.mine')).toEqual([])
   })
 
-  test('Ordering: items stand where they were moved, however often', async () => {
+  test('Ordering: items stand where they were moved, however often', {
+    tags: ['slow'],
+  }, async () => {
     await using backend = await open()
     const items: Record<string, string> = {}
     for (const text of ['a', 'b', 'c', 'd']) {
@@ -270,7 +272,7 @@ describe('the pattern', () => {
     expect(await found('x')).toEqual([])
   })
 
-  test('Batches: a chain of Mutations reaches every document', async () => {
+  test('Batches: a chain of Mutations reaches every document', { tags: ['slow'] }, async () => {
     await using backend = await open()
     const priorities = Array.from({ length: 450 }, (_, i) => BigInt(i % 5))
     const create = (priority: bigint) => call(backend, 'tasks.create', { title: 'x', priority })

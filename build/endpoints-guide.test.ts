@@ -28,7 +28,7 @@ async function urlOf(name: string): Promise<string> {
   return hooks.find((each) => each.name === name)!.url
 }
 
-test('the samples have correct types', async () => {
+test('the samples have correct types', { tags: ['slow'] }, async () => {
   const workspaceDirectory = realpathSync(dev.workspace)
   const { build } = await runBuild({ workspaceDirectory, describe: describeHere, startTypeChecker })
   expect(build.description.http?.map(({ name }) => name)).toEqual([

@@ -83,7 +83,7 @@ const DELIVERIES = [
   },
 ]
 
-test('the samples have correct types', async () => {
+test('the samples have correct types', { tags: ['slow'] }, async () => {
   const workspaceDirectory = realpathSync(dev.workspace)
   const { build } = await runBuild({ workspaceDirectory, describe: describeHere, startTypeChecker })
   expect(build.description.http).toHaveLength(DELIVERIES.length)
@@ -105,7 +105,7 @@ test.each(DELIVERIES)('the handler of $name stores an event once', async (delive
   expect(stored.split(`"${delivery.stored}"`)).toHaveLength(2)
 })
 
-test('the sample of a test passes', () => {
+test('the sample of a test passes', { tags: ['slow'] }, () => {
   // `bun test` has the functions of Vitest under the same names, and starts faster.
   const text = sampleTest!.replace("from 'vitest'", "from 'bun:test'")
   const workspace = kitWorkspace('empty', { ...SAMPLES, [TEST]: text })

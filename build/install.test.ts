@@ -285,26 +285,30 @@ const COMMANDS = [
   'wget',
 ]
 
-test.each(SHELLS)('a script that is cut off at any point runs nothing in %s', (shell) => {
-  release()
-  const whole = readFileSync(join(work, 'install.sh'), 'utf8')
-  const [stubs, prefixes] = [join(work, 'stubs'), join(work, 'prefixes')]
-  for (const folder of [stubs, prefixes]) mkdirSync(folder)
-  for (const name of COMMANDS) {
-    const stub = `#!/bin/sh\necho "$0" >>"${work}/ran"\n`
-    writeFileSync(join(stubs, name), stub, { mode: 0o755 })
-  }
-  // The script is complete if it lacks only its final line feed.
-  const last = whole.trimEnd().length - 1
-  for (let length = last; length > 0; length -= length > last - 2048 ? STRIDE : 97) {
-    writeFileSync(join(prefixes, String(length)), whole.slice(0, length))
-  }
-  const each = `for prefix in ${prefixes}/*; do ${shell} "$prefix" </dev/null; done`
-  const environment = { PATH: stubs, HOME: join(work, 'home'), TMPDIR: work }
-  const { stdout } = spawnSync('/bin/sh', ['-c', each], { encoding: 'utf8', env: environment })
-  expect(stdout).toBe('')
-  expect(readdirSync(work).sort()).toEqual(['install.sh', 'mirror', 'prefixes', 'stubs'])
-})
+test.each(SHELLS)(
+  'a script that is cut off at any point runs nothing in %s',
+  { tags: ['slow'] },
+  (shell) => {
+    release()
+    const whole = readFileSync(join(work, 'install.sh'), 'utf8')
+    const [stubs, prefixes] = [join(work, 'stubs'), join(work, 'prefixes')]
+    for (const folder of [stubs, prefixes]) mkdirSync(folder)
+    for (const name of COMMANDS) {
+      const stub = `#!/bin/sh\necho "$0" >>"${work}/ran"\n`
+      writeFileSync(join(stubs, name), stub, { mode: 0o755 })
+    }
+    // The script is complete if it lacks only its final line feed.
+    const last = whole.trimEnd().length - 1
+    for (let length = last; length > 0; length -= length > last - 2048 ? STRIDE : 97) {
+      writeFileSync(join(prefixes, String(length)), whole.slice(0, length))
+    }
+    const each = `for prefix in ${prefixes}/*; do ${shell} "$prefix" </dev/null; done`
+    const environment = { PATH: stubs, HOME: join(work, 'home'), TMPDIR: work }
+    const { stdout } = spawnSync('/bin/sh', ['-c', each], { encoding: 'utf8', env: environment })
+    expect(stdout).toBe('')
+    expect(readdirSync(work).sort()).toEqual(['install.sh', 'mirror', 'prefixes', 'stubs'])
+  },
+)
 
 test.each(SHELLS)('the complete script installs in %s without a final line feed', (shell) => {
   release()

@@ -34,6 +34,7 @@ const hasMandoc = existsSync('/usr/bin/mandoc')
 
 test.runIf(hasMandoc)(
   'mandoc has no warning about a manual page',
+  { tags: ['slow'], timeout: HANG_MILLIS },
   () => {
     const root = write()
     const paths = pages.map((path) => join(root, path))
@@ -42,11 +43,11 @@ test.runIf(hasMandoc)(
     const lines = stdout.split('\n').filter((line) => line !== '' && !/ Xr svc/.test(line))
     expect(lines.map((line) => line.replaceAll(root, ''))).toEqual([])
   },
-  HANG_MILLIS,
 )
 
 test.runIf(hasMandoc)(
   'the pages have every command, option, mode, setting and exit code',
+  { tags: ['slow'], timeout: HANG_MILLIS },
   () => {
     const root = write()
     const shown = (path: string): string =>
@@ -68,7 +69,6 @@ test.runIf(hasMandoc)(
       expect(client).toMatch(new RegExp(`\\n +${exit} +${text}\\.`))
     }
   },
-  HANG_MILLIS,
 )
 
 test('the same sources give the same files', () => {

@@ -1,7 +1,10 @@
-/** `npm test`: runs every test, including those of the executables, from a fresh clone. */
+/**
+ * `npm test`: runs the tests that are not slow, those of the executables included, from a fresh
+ * clone. `--all` adds the slow ones, `--long` runs the campaigns instead, and names of files run
+ * every test of these.
+ */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { longTests } from './long-tests.mjs'
 import {
   BUN,
   checkMachine,
@@ -11,6 +14,7 @@ import {
   ROOT,
   say,
 } from './prepare.mjs'
+import { longTests, quickTests } from './test-files.mjs'
 
 checkMachine()
 ensurePackages()
@@ -19,12 +23,22 @@ const report = join(ROOT, 'dist/test-report.json')
 rmSync(report, { force: true })
 const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
 const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-// `--long` names the tests that do more in the long run.
-const named = process.argv.slice(2).flatMap((each) => (each === '--long' ? longTests(ROOT) : each))
-const status = await foreground(BUN, ['--bun', vitest, 'run', ...reporters, ...named])
+const status = await foreground(BUN, ['--bun', vitest, 'run', ...reporters, ...selection()])
 const { passed, failed } = count()
 say(`${passed} passed, ${failed} failed`)
 process.exitCode = status === 0 && failed === 0 ? 0 : 1
+
+/** Returns the arguments that select the tests; none for all of them. */
+function selection() {
+  const named = process.argv.slice(2)
+  if (named.length === 0) {
+    process.env.SVC_TEST_QUICK = '1'
+    return ['--tags-filter=!slow', ...quickTests(ROOT)]
+  }
+  return named
+    .filter((each) => each !== '--all')
+    .flatMap((each) => (each === '--long' ? longTests(ROOT) : each))
+}
 
 /** A file that could not be loaded, and a run that was aborted, count as one failure each. */
 function count() {

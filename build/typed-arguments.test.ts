@@ -1,4 +1,8 @@
-/** The types of arguments, in every entry that takes a reference and arguments. */
+/**
+ * The types of arguments, in every entry that takes a reference and arguments.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -44,7 +44,7 @@ function deadLinks(of: Site): string[] {
 const siteOf = (index: string): Site =>
   new Site({ version: '1', documents: { index, dev: '# Dev\n\n## One\n' }, assets: SITE_ASSETS })
 
-test('every link of every page leads to a page and a heading', () => {
+test('every link of every page leads to a page and a heading', { tags: ['slow'] }, () => {
   expect(pagesOf(site).length).toBeGreaterThan(45)
   expect(deadLinks(site)).toEqual([])
 })
@@ -138,7 +138,9 @@ test('headings have the anchors that links on GitHub have, and repeated ones a n
   ])
 })
 
-test('the pages are the same bytes each time, and those that are written are those served', () => {
+test('the pages are the same bytes each time, and those that are written are those served', {
+  tags: ['slow'],
+}, () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-site-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   writeSite(embeddedSite(DOCUMENTS, '1.2.3'), folder)

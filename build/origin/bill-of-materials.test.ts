@@ -56,7 +56,7 @@ const materials = (changes: Partial<Contents> = {}, artefacts = ARTEFACTS) =>
   billOfMaterials({ ...contents, ...changes }, artefacts)
 const components = (): Component[] => JSON.parse(materials()).components
 
-test('the bill of materials is valid CycloneDX 1.6', async () => {
+test('the bill of materials is valid CycloneDX 1.6', { tags: ['slow'] }, async () => {
   const text = materials()
   expect(JSON.parse(text)).toMatchObject({ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 })
   const validator = new Validation.JsonStrictValidator(Spec.Version.v1dot6)
@@ -116,7 +116,9 @@ test('the C library of the images is a package of Debian', () => {
   ])
 })
 
-test('one release has one bill of materials, with the time of its sources', () => {
+test('one release has one bill of materials, with the time of its sources', {
+  tags: ['slow'],
+}, () => {
   const text = materials()
   const shuffled = { packages: [...contents.packages].reverse() }
   expect(materials(shuffled)).toBe(text)

@@ -109,18 +109,22 @@ test.for([
   ['openssl', 'SHA256SUMS.sig'],
   ['minisign', ARTEFACT],
   ['openssl', ARTEFACT],
-])('%s rejects a changed byte of %s and replaces nothing', ([tool, name], context) => {
-  if (tool === 'minisign') needMinisign(context)
-  const isUnchanged = installed()
-  release()
-  changeByte(mirror(name!))
-  const result = install([], withVerifiers(tool!))
-  expect([result.status, result.stderr]).toEqual([
-    1,
-    expect.stringMatching(/(signature of SHA256SUMS is wrong|has sha256).*Nothing was installed/),
-  ])
-  isUnchanged()
-})
+])(
+  '%s rejects a changed byte of %s and replaces nothing',
+  { tags: ['slow'] },
+  ([tool, name], context) => {
+    if (tool === 'minisign') needMinisign(context)
+    const isUnchanged = installed()
+    release()
+    changeByte(mirror(name!))
+    const result = install([], withVerifiers(tool!))
+    expect([result.status, result.stderr]).toEqual([
+      1,
+      expect.stringMatching(/(signature of SHA256SUMS is wrong|has sha256).*Nothing was installed/),
+    ])
+    isUnchanged()
+  },
+)
 
 test.for([
   ['minisign', 'SHA256SUMS.minisig'],
@@ -226,6 +230,7 @@ test('a signed list without the artefact is rejected and replaces nothing', () =
 
 test.each(['9.9.10', '9.10.0', '10.0.0', '9.9.10+3614d4d9'])(
   'the older version 9.9.9 does not replace %s unless that is allowed',
+  { tags: ['slow'] },
   (version) => {
     const isUnchanged = installed(version)
     release()
@@ -247,6 +252,7 @@ test.each(['9.9.10', '9.10.0', '10.0.0', '9.9.10+3614d4d9'])(
 
 test.each(['9.9.9', '9.9.8', '9.8.10', '8.10.10', '0.5.0+3614d4d9'])(
   'version 9.9.9 replaces %s',
+  { tags: ['slow'] },
   (version) => {
     installed(version)
     release()

@@ -251,21 +251,25 @@ test.runIf(existsSync(RUBY)).each([
   ['macos', 'intel', 'darwin-x64'],
   ['linux', 'arm', 'linux-arm64'],
   ['linux', 'intel', 'linux-x64'],
-])('ruby reads the formula on %s with %s as that of %s', (system, machine, target) => {
-  const path = written('svc.rb', formula(RELEASE))
-  expect(run(RUBY, ['-wc', path])).toMatchObject({ status: 0, stderr: '' })
-  const reader = written('reader.rb', FORMULA_READER)
-  const { stdout, stderr } = run(RUBY, [reader, path, system, machine])
-  expect(stderr).toBe('')
-  expect(JSON.parse(stdout)).toMatchObject({
-    version: '1.2.3',
-    license: 'Apache-2.0',
-    url: `${RELEASE.url}/svc-1.2.3-${target}.tar.gz`,
-    sha256: RELEASE.digests.get(target),
-    service: true,
-    test: true,
-  })
-})
+])(
+  'ruby reads the formula on %s with %s as that of %s',
+  { tags: ['slow'] },
+  (system, machine, target) => {
+    const path = written('svc.rb', formula(RELEASE))
+    expect(run(RUBY, ['-wc', path])).toMatchObject({ status: 0, stderr: '' })
+    const reader = written('reader.rb', FORMULA_READER)
+    const { stdout, stderr } = run(RUBY, [reader, path, system, machine])
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toMatchObject({
+      version: '1.2.3',
+      license: 'Apache-2.0',
+      url: `${RELEASE.url}/svc-1.2.3-${target}.tar.gz`,
+      sha256: RELEASE.digests.get(target),
+      service: true,
+      test: true,
+    })
+  },
+)
 
 test('a release has the formula and the Nix files, or says that it leaves them out', () => {
   const released = (environment: Record<string, string>) => {

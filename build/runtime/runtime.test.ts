@@ -47,7 +47,7 @@ describe('variables that the runtime reads', () => {
       'BUN_CONFIG_SHOWING',
     ],
     ['another variable in a script', 'env.NODE_TEST_CONTEXT', 'env.NODE_TEST_SECRETS', 'SECRETS'],
-  ])('%s stops the build', (_, from, to, name) => {
+  ])('%s stops the build', { tags: ['slow'] }, (_, from, to, name) => {
     expect(() => requireKnownVariables(changed(from, to))).toThrow(name)
   })
 
@@ -57,7 +57,7 @@ describe('variables that the runtime reads', () => {
 })
 
 describe('neutralise', () => {
-  test('neutralise leaves no constant and no read of any name', () => {
+  test('neutralise leaves no constant and no read of any name', { tags: ['slow'] }, () => {
     const bytes = Buffer.from(RUNTIME)
     neutralise(bytes)
     for (const name of [...NEUTRALISED, ...NEUTRALISED_SOMEWHERE]) {
@@ -74,13 +74,16 @@ describe('neutralise', () => {
 
   test.each(['BUN_OPTIONS', 'BUN_BE_BUN', 'NODE_USE_ENV_PROXY'])(
     'the build stops if the runtime has no %s',
+    { tags: ['slow'] },
     (name) => {
       const other = `${name.slice(0, -1)}_`
       expect(() => neutralise(changed(name, other))).toThrow(`the runtime has no ${name}`)
     },
   )
 
-  test('the build stops if the options of JavaScriptCore are read in another way', () => {
+  test('the build stops if the options of JavaScriptCore are read in another way', {
+    tags: ['slow'],
+  }, () => {
     const bytes = Buffer.from(RUNTIME)
     renamePrefix(bytes)
     expect(() => renamePrefix(bytes)).toThrow('compares names with BUN_JSC_ in 0 places')

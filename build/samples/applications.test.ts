@@ -1,4 +1,8 @@
-/** The samples of applications have correct types, in a project with the package `svc`. */
+/**
+ * The samples of applications have correct types, in a project with the package `svc`.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,8 @@
-/** The TypeScript samples of documents have correct types, in Workspaces that contain them. */
+/**
+ * The TypeScript samples of documents have correct types, in Workspaces that contain them.
+ *
+ * @module-tag slow
+ */
 import { realpathSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
 import { runBuild } from '../../src/dev/building/commands.ts'

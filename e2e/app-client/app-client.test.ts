@@ -2,6 +2,8 @@
  * Applications with the package `svc` against the compiled server: in Node 20, which loads `ws`,
  * and in Bun, and in a page with React. The server restarts and is killed in between; no Mutation
  * is lost or applied twice.
+ *
+ * @module-tag slow
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,8 @@
-/** Application processes and a main process that are killed under calls. */
+/**
+ * Application processes and a main process that are killed under calls.
+ *
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, int64 } from '../application.ts'
 import { readDescendants } from '../hostile/machine.ts'

@@ -1,4 +1,8 @@
-/** Files, the S3-compatible API and development through application processes. */
+/**
+ * Files, the S3-compatible API and development through application processes.
+ *
+ * @module-tag slow
+ */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Application processes and a main process that stop without ending. */
+/**
+ * Application processes and a main process that stop without ending.
+ *
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, createKey, int64 } from '../application.ts'
 import { connectToAll, isRunning, processesOf } from './processes.ts'

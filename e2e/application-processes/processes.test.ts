@@ -1,4 +1,8 @@
-/** Realtime, metrics, health and the shutdown of a server with two application processes. */
+/**
+ * Realtime, metrics, health and the shutdown of a server with two application processes.
+ *
+ * @module-tag slow
+ */
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

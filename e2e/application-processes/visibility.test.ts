@@ -3,6 +3,8 @@
  * has answered before the call was sent, and what the management origin has answered.
  *
  * SVC_SEED repeats the random choices of the clients. Their interleaving depends on the machine.
+ *
+ * @module-tag slow
  */
 import { expect, test } from 'vitest'
 import { SEED } from '../../testing/seeds.ts'

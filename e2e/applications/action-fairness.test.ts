@@ -1,6 +1,8 @@
 /**
  * One Application Key cannot keep the Actions of another from running. 200 Actions of one key sleep
  * on the compiled server while another key calls an Action.
+ *
+ * @module-tag slow
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Crons of the compiled server and client: declared, listed, run and disabled. */
+/**
+ * Crons of the compiled server and client: declared, listed, run and disabled.
+ *
+ * @module-tag slow
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,6 +1,8 @@
 /**
  * The callers of Functions, with the executables: JWTs of providers whose keys a test server
  * publishes, guests of the Environment, and every authentication mode of a Function.
+ *
+ * @module-tag slow
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

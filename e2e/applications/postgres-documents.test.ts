@@ -1,4 +1,8 @@
-/** A short main story with documents in a PostgreSQL of its own, which is stopped and killed. */
+/**
+ * A short main story with documents in a PostgreSQL of its own, which is stopped and killed.
+ *
+ * @module-tag slow
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

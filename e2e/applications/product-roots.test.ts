@@ -1,4 +1,8 @@
-/** Ownership and validation of Product roots. */
+/**
+ * Ownership and validation of Product roots.
+ *
+ * @module-tag slow
+ */
 import { Database } from 'bun:sqlite'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Releases, Channels and keys of the compiled executables, as an operator uses them. */
+/**
+ * Releases, Channels and keys of the compiled executables, as an operator uses them.
+ *
+ * @module-tag slow
+ */
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

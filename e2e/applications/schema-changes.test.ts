@@ -1,6 +1,8 @@
 /**
  * A schema grows under load: a field, an index, a member of an open union and a nested field. Both
  * Releases serve, write and are bound in turn, and no call fails and no field is lost.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,8 @@
-/** The target environment:default, through restarts, an archive and a restore. */
+/**
+ * The target environment:default, through restarts, an archive and a restore.
+ *
+ * @module-tag slow
+ */
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server, type ServerResponse } from 'node:http'

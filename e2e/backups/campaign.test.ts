@@ -1,6 +1,8 @@
 /**
  * A server that loses its disk is restored as its clients know it, with a few losses: the disk of
  * the one with SQLite also after a restore, and that of the other once.
+ *
+ * @module-tag slow
  */
 import { expect, test } from 'vitest'
 import { SEED } from '../../testing/seeds.ts'

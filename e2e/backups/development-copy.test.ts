@@ -1,4 +1,8 @@
-/** `svc dev --from`: a developer works on a redacted copy of what a server has. */
+/**
+ * `svc dev --from`: a developer works on a redacted copy of what a server has.
+ *
+ * @module-tag slow
+ */
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,8 @@
 /**
  * The commands of the guides of backups, disasters and moving, run in order by the compiled
  * executables. Places of the guides are replaced by those of the test.
+ *
+ * @module-tag slow
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

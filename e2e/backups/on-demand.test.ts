@@ -1,4 +1,8 @@
-/** Whole backups of the compiled server, made and read by the compiled client. */
+/**
+ * Whole backups of the compiled server, made and read by the compiled client.
+ *
+ * @module-tag slow
+ */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

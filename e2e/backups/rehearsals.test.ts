@@ -1,4 +1,8 @@
-/** Rehearsals of a restore by the compiled server, which have a process of their own. */
+/**
+ * Rehearsals of a restore by the compiled server, which have a process of their own.
+ *
+ * @module-tag slow
+ */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'

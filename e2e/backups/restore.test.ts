@@ -1,6 +1,8 @@
 /**
  * A server is made again from its backup: the same applications, operators, keys, files, secrets
  * and schedules, with documents in either store, and from a directory, a tar file and a bucket.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

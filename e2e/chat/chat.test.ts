@@ -3,6 +3,8 @@
  * server. In between connections are cut, the server is killed, the token ends while there is no
  * other one, and the machine sleeps. Both windows end equal, in order and without a reload, and no
  * message is stored twice.
+ *
+ * @module-tag slow
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Credentials files of svc that other users can read or have written. */
+/**
+ * Credentials files of svc that other users can read or have written.
+ *
+ * @module-tag slow
+ */
 import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../../testing/servers/recording-server.ts'

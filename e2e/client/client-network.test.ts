@@ -2,6 +2,8 @@
  * The destinations of svc's tokens: the origin of the session, through no proxy except the tunnel
  * of HTTPS_PROXY, and only if the certificate is trusted. Real servers and proxies record what they
  * receive.
+ *
+ * @module-tag slow
  */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -2,6 +2,8 @@
  * The output of svc for a server whose texts contain terminal controls. It runs on a
  * pseudo-terminal, where colours are on, and into a pipe. Its output is searched for every
  * character that moves a cursor, changes the direction of text or is invisible.
+ *
+ * @module-tag slow
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RecordingServer } from '../../testing/servers/recording-server.ts'

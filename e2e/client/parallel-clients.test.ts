@@ -1,4 +1,8 @@
-/** Many `svc` processes with one credentials file, against the real server. */
+/**
+ * Many `svc` processes with one credentials file, against the real server.
+ *
+ * @module-tag slow
+ */
 import { spawn } from 'node:child_process'
 import { closeSync, fstatSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'

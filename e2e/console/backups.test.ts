@@ -1,4 +1,8 @@
-/** Backups and the doctor in the console, against the compiled server. */
+/**
+ * Backups and the doctor in the console, against the compiled server.
+ *
+ * @module-tag slow
+ */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** A story of the console: a new Release breaks a Function, and the operator rolls it back. */
+/**
+ * A story of the console: a new Release breaks a Function, and the operator rolls it back.
+ *
+ * @module-tag slow
+ */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

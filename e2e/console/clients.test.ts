@@ -1,4 +1,8 @@
-/** Clients and keys in the console: a key is made, rotated with an overlap, revoked and deleted. */
+/**
+ * Clients and keys in the console: a key is made, rotated with an overlap, revoked and deleted.
+ *
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chromiumInstalled } from '../../testing/browsers/chromium.ts'
 import { type Application, application, type Json } from '../application.ts'

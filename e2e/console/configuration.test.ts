@@ -1,4 +1,8 @@
-/** The configuration in the console: variables and secrets are set, replaced and deleted. */
+/**
+ * The configuration in the console: variables and secrets are set, replaced and deleted.
+ *
+ * @module-tag slow
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,8 @@
-/** The console in a browser, against the compiled server: a story for each page. */
+/**
+ * The console in a browser, against the compiled server: a story for each page.
+ *
+ * @module-tag slow
+ */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

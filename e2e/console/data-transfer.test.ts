@@ -1,4 +1,8 @@
-/** Export and import of documents on the Data page, against the compiled server. */
+/**
+ * Export and import of documents on the Data page, against the compiled server.
+ *
+ * @module-tag slow
+ */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

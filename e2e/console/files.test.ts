@@ -1,4 +1,8 @@
-/** The page Files of the console in a browser, against the compiled server. */
+/**
+ * The page Files of the console in a browser, against the compiled server.
+ *
+ * @module-tag slow
+ */
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

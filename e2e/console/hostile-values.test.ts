@@ -1,4 +1,8 @@
-/** Every page of the console with hostile texts in every field that others fill, as text. */
+/**
+ * Every page of the console with hostile texts in every field that others fill, as text.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

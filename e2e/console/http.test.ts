@@ -1,4 +1,8 @@
-/** HTTP in the console: an operator finds out why a delivery failed, and replays it. */
+/**
+ * HTTP in the console: an operator finds out why a delivery failed, and replays it.
+ *
+ * @module-tag slow
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

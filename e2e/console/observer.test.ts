@@ -1,4 +1,8 @@
-/** An observer in the console: no page offers what the role lacks, and the server permits none. */
+/**
+ * An observer in the console: no page offers what the role lacks, and the server permits none.
+ *
+ * @module-tag slow
+ */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONSOLE_OPERATIONS, CONSOLE_UPLOADS } from '../../src/client/console/operations.ts'

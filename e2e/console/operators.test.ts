@@ -1,4 +1,8 @@
-/** Operators, sessions and the audit in the console, against the compiled server. */
+/**
+ * Operators, sessions and the audit in the console, against the compiled server.
+ *
+ * @module-tag slow
+ */
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chromiumInstalled } from '../../testing/browsers/chromium.ts'

@@ -1,6 +1,8 @@
 /**
  * Other pages of the browser and other users of the machine at the address of the console: they
  * know every path of it, and get nothing and change nothing.
+ *
+ * @module-tag slow
  */
 import { mkdirSync, readdirSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'

@@ -1,4 +1,8 @@
-/** The page of Releases in a browser: dry run, promotion, canary, retirement; checked by calls. */
+/**
+ * The page of Releases in a browser: dry run, promotion, canary, retirement; checked by calls.
+ *
+ * @module-tag slow
+ */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

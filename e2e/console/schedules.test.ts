@@ -1,4 +1,8 @@
-/** The page Schedules of the console in a browser, against the compiled server. */
+/**
+ * The page Schedules of the console in a browser, against the compiled server.
+ *
+ * @module-tag slow
+ */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -2,6 +2,8 @@
  * kill -9 at each named point of the commit path, in both stores: no acknowledged Mutation is lost
  * and none is applied twice. After each kill the next server is sent all Mutations of the one
  * before it again, acknowledged or not; at the end it is sent all Mutations of the run.
+ *
+ * @module-tag slow
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,4 +1,8 @@
-/** Documents go into a served Environment and out of it as JSON lines. */
+/**
+ * Documents go into a served Environment and out of it as JSON lines.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -2,6 +2,8 @@
  * Each event of another service has one effect, though it is sent up to three times and in
  * parallel, and the server is killed meanwhile (contract/wire.md, HTTP mounts). SVC_TEST_LONG=1
  * sends 100,000 events and kills the server every 20 seconds.
+ *
+ * @module-tag slow
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SEED } from '../../testing/seeds.ts'

@@ -1,6 +1,8 @@
 /**
  * Strangers and broken services at the hooks of the compiled server: what they send has no effect,
  * holds no more than its budget, and leaves few records without a secret.
+ *
+ * @module-tag slow
  */
 import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,8 @@
 /**
  * An event keeps its delivery regardless of what happens between two of its repeats: a shutdown, a
  * rotation of the keys, another Release, one without the hook, and a mount that is made again.
+ *
+ * @module-tag slow
  */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

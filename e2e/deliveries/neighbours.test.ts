@@ -1,4 +1,8 @@
-/** Hooks between a release and the one before it, which has none: clear errors, nothing lost. */
+/**
+ * Hooks between a release and the one before it, which has none: clear errors, nothing lost.
+ *
+ * @module-tag slow
+ */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { previousCommit, previousPrograms } from '../../testing/servers/previous-release.ts'
 import { startServer } from '../../testing/servers/server-process.ts'

@@ -1,6 +1,8 @@
 /**
  * A delivery whose handler fails, from the first answer to the effect: operators see its reason,
  * promote a corrected Release, and replay it.
+ *
+ * @module-tag slow
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

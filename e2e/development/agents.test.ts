@@ -1,4 +1,8 @@
-/** The agent of an editor, and the console, whose server is a `svc dev`. */
+/**
+ * The agent of an editor, and the console, whose server is a `svc dev`.
+ *
+ * @module-tag slow
+ */
 import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

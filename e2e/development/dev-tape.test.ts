@@ -2,6 +2,8 @@
  * An author's first ten minutes in a real terminal (tmux) with a real browser: a new root, a call,
  * the page of the template beside it, an edit that the page shows at once, a mistake and its
  * correction, a change of the schema that documents do not fit, and Ctrl-C.
+ *
+ * @module-tag slow
  */
 import { spawnSync } from 'node:child_process'
 import {

@@ -1,4 +1,8 @@
-/** The first test of an author: the executable on the PATH, Node, and nothing installed. */
+/**
+ * The first test of an author: the executable on the PATH, Node, and nothing installed.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

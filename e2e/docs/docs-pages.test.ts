@@ -1,4 +1,8 @@
-/** The documentation in a browser: as `svc docs --serve` serves it, and as files. */
+/**
+ * The documentation in a browser: as `svc docs --serve` serves it, and as files.
+ *
+ * @module-tag slow
+ */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,8 @@
-/** The commands of documents that act on a server, run in order as they are written. */
+/**
+ * The commands of documents that act on a server, run in order as they are written.
+ *
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { SERVER_RUNS } from '../../build/samples/runs/server.ts'
 import { readDocument } from './reader.ts'

@@ -4,6 +4,8 @@
  * and ten minutes of overload. Faults of the stores of files are in file-stores.test.ts,
  * of lost replies of PostgreSQL in src/documents/postgres/lost-connections.test.ts, of the times of
  * scheduled work in src/engine/scheduling, and of slow clients in slow-peers.test.ts.
+ *
+ * @module-tag slow
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

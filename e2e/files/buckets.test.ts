@@ -1,6 +1,8 @@
 /**
  * Buckets, files of operators, and storage keys with the clients of S3, through the executables and
  * across crashes of the server.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,8 @@
-/** The length and the framing of downloads, from the disk and from an S3-compatible store. */
+/**
+ * The length and the framing of downloads, from the disk and from an S3-compatible store.
+ *
+ * @module-tag slow
+ */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

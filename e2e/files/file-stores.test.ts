@@ -1,4 +1,8 @@
-/** Files with bytes in an S3-compatible store, and a disk that is nearly full. */
+/**
+ * Files with bytes in an S3-compatible store, and a disk that is nearly full.
+ *
+ * @module-tag slow
+ */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -2,6 +2,8 @@
  * The life of a file, from its grant to its last byte, with documents in each store:
  * an Action makes a grant, curl uploads, a Mutation attaches the file, a Query shows it, another
  * grant is resumed by range, and a Mutation deletes it. The server restarts in the middle.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'

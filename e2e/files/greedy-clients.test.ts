@@ -1,4 +1,8 @@
-/** Clients that take more than their share of quotas, CPU time, descriptors and the log. */
+/**
+ * Clients that take more than their share of quotas, CPU time, descriptors and the log.
+ *
+ * @module-tag slow
+ */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'

@@ -2,6 +2,8 @@
  * kill -9 of the server at random moments of uploads, with grants and of S3 clients: every file
  * that was acknowledged downloads with its digest, no file lacks its bytes, and no bytes lack a
  * file once the server has started.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { readdirSync } from 'node:fs'

@@ -2,6 +2,8 @@
  * An executable that is started in a directory, or with variables, of an attacker runs only its own
  * code. Each case plants code that creates a file when it runs. The last tests show that the
  * planted code works with an unchanged runtime.
+ *
+ * @module-tag slow
  */
 import {
   existsSync,

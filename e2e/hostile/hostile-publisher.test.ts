@@ -1,6 +1,8 @@
 /**
  * A publisher that does not use the builder: packages made by hand and sent over HTTP. What the
  * builder would reject is rejected, or contained, by the server, without an effect on other calls.
+ *
+ * @module-tag slow
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -2,6 +2,8 @@
  * Functions that try to escape or to exhaust resources, against the compiled server: each is
  * stopped as hostile/outcomes.ts says, concurrent calls succeed, and the server is unchanged
  * afterwards.
+ *
+ * @module-tag slow
  */
 import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

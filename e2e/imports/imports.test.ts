@@ -1,6 +1,8 @@
 /**
  * Exports of other backends come into a served Environment with the commands that `README.md` of
  * the conversion has, and the server has the same documents afterwards.
+ *
+ * @module-tag slow
  */
 import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

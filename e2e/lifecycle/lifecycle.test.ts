@@ -5,6 +5,8 @@
  *
  * SVC_SEED repeats the random choices of the clients. Their interleaving depends on the machine, so
  * a failed run also writes its evidence into a file.
+ *
+ * @module-tag slow
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -6,6 +6,8 @@
  *
  * SVC_SEED repeats the workload, the Queries and the faults of a run; SVC_TEST_TRANSACTIONS sets
  * the number of its Mutations.
+ *
+ * @module-tag slow
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

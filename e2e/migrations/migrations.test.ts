@@ -1,4 +1,8 @@
-/** A migration of the compiled server: each document once, although the server is killed. */
+/**
+ * A migration of the compiled server: each document once, although the server is killed.
+ *
+ * @module-tag slow
+ */
 import { expect, test } from 'vitest'
 import { runCampaign } from './campaign.ts'
 

@@ -3,6 +3,8 @@
  * else. Method: one stopped installation with documents, a stored file, a secret and a log, which
  * is restored after each fault. Faults of the kernel, the clock and PostgreSQL that cannot be made
  * here are readings in src/server/doctor/checks.test.ts, which has one for every check.
+ *
+ * @module-tag slow
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'

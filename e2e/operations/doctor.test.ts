@@ -1,6 +1,8 @@
 /**
  * The doctor of the compiled executables: a healthy installation has no failure in any state, with
  * documents in the root and in PostgreSQL, and faults of its files and settings are found.
+ *
+ * @module-tag slow
  */
 import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** The log of an Environment, read by svc from the compiled server. */
+/**
+ * The log of an Environment, read by svc from the compiled server.
+ *
+ * @module-tag slow
+ */
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,8 @@
 /**
  * A compiled server that orders its certificate from Pebble, with one and with two application
  * processes: its addresses open with the first certificate, which is renewed while they are used.
+ *
+ * @module-tag slow
  */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,8 @@
 /**
  * A compiled server that ends TLS itself, with one and with two application processes: operators
  * and callers use it without a proxy, and its certificate is renewed while they do.
+ *
+ * @module-tag slow
  */
 import { once } from 'node:events'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'

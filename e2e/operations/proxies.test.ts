@@ -3,6 +3,8 @@
  * behind the proxies with the configuration files that ship. The proxies of this machine run in
  * front of the compiled server; 127.0.0.2 sends 100 invalid requests a second, and callers with
  * valid credentials use that address and 127.0.0.3. The test prints its figures.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'

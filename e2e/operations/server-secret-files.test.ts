@@ -1,4 +1,8 @@
-/** Permissions of the server's secret files, as the executable checks them. */
+/**
+ * Permissions of the server's secret files, as the executable checks them.
+ *
+ * @module-tag slow
+ */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

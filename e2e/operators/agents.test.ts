@@ -1,4 +1,8 @@
-/** An agent in an editor, which reaches a real server through the compiled `svc mcp`. */
+/**
+ * An agent in an editor, which reaches a real server through the compiled `svc mcp`.
+ *
+ * @module-tag slow
+ */
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'

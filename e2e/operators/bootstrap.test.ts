@@ -1,4 +1,8 @@
-/** The first owner of a new installation, with the compiled server. */
+/**
+ * The first owner of a new installation, with the compiled server.
+ *
+ * @module-tag slow
+ */
 import { existsSync, readFileSync, statSync, unlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'

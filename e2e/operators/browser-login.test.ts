@@ -1,4 +1,8 @@
-/** A user logs in at a real OpenID Provider: the executables, the provider and a browser. */
+/**
+ * A user logs in at a real OpenID Provider: the executables, the provider and a browser.
+ *
+ * @module-tag slow
+ */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'

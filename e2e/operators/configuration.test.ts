@@ -1,5 +1,7 @@
 /**
  * Variables and secrets on their way from the operator to Functions, and through a key rotation.
+ *
+ * @module-tag slow
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

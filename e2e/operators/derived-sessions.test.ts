@@ -1,4 +1,8 @@
-/** A job with a part of an operator's rights: what it may do, what is recorded, how it ends. */
+/**
+ * A job with a part of an operator's rights: what it may do, what is recorded, how it ends.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,6 +1,8 @@
 /**
  * Two developers with development keys and one shared Environment: `svc dev --attach` and
  * `svc freeze` against the compiled server, which is killed in between.
+ *
+ * @module-tag slow
  */
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Several operators use the executables, and every secret is traced. */
+/**
+ * Several operators use the executables, and every secret is traced.
+ *
+ * @module-tag slow
+ */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

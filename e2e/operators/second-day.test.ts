@@ -1,4 +1,8 @@
-/** A team on its second day: releases that people recognise, dry runs, and offboarding. */
+/**
+ * A team on its second day: releases that people recognise, dry runs, and offboarding.
+ *
+ * @module-tag slow
+ */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

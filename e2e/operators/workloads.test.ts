@@ -1,4 +1,8 @@
-/** CI jobs without stored secrets: in a row, at once, and a week later. */
+/**
+ * CI jobs without stored secrets: in a row, at once, and a week later.
+ *
+ * @module-tag slow
+ */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Tests that the checker finds each anomaly in a history that has it, and none in a valid one. */
+/**
+ * Tests that the checker finds each anomaly in a history that has it, and none in a valid one.
+ *
+ * @module-tag slow
+ */
 
 import { describe, expect, test } from 'vitest'
 import { fc } from '../../testing/properties.ts'

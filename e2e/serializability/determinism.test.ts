@@ -2,6 +2,8 @@
  * A Mutation at one snapshot gives the same bytes in a thousand runs and several runner
  * processes, while newer commits change everything that it reads. The time and the seed of the
  * invocation are part of its input, as they are when the engine retries it.
+ *
+ * @module-tag slow
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -6,6 +6,8 @@
  *
  * SVC_SEED repeats the workload and the faults of a run. The interleaving of the clients depends on
  * the machine, so a failed run also writes its history into a file.
+ *
+ * @module-tag slow
  */
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,8 @@
-/** Publication at its limit: four packages of 64 MiB at once, which are not held in memory. */
+/**
+ * Publication at its limit: four packages of 64 MiB at once, which are not held in memory.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,8 @@
-/** The composite GitHub Action: its shape, and its shell steps against the executables. */
+/**
+ * The composite GitHub Action: its shape, and its shell steps against the executables.
+ *
+ * @module-tag slow
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -2,6 +2,8 @@
  * Goal: the client of one release works with the server of its neighbour. Method: the programs of
  * the previous release run from the sources of its commit; each client releases a Workspace to the
  * server of the other version, calls it and reads every resource.
+ *
+ * @module-tag slow
  */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { VERSION } from '../../src/value/version.ts'

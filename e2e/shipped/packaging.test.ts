@@ -3,6 +3,8 @@
  * environment template, the systemd unit and the configurations of both proxies; svc logs in,
  * publishes and calls through TLS, with certificates of this run. Only paths, ports and the names
  * of files are put in their place.
+ *
+ * @module-tag slow
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

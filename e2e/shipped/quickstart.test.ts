@@ -1,6 +1,8 @@
 /**
  * `npm start` in a directory of its own: the printed commands work unchanged, Ctrl-C leaves no
  * process behind, and the next start continues with the same keys and data.
+ *
+ * @module-tag slow
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'

@@ -1,4 +1,8 @@
-/** Greedy subscribers in small size: half of the default budget, and smaller attacks. */
+/**
+ * Greedy subscribers in small size: half of the default budget, and smaller attacks.
+ *
+ * @module-tag slow
+ */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Application } from '../application.ts'

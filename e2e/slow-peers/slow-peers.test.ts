@@ -1,4 +1,8 @@
-/** Slow and greedy clients in small size: half of the default budgets, and smaller attacks. */
+/**
+ * Slow and greedy clients in small size: half of the default budgets, and smaller attacks.
+ *
+ * @module-tag slow
+ */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { ANSWER_BYTES, attackOn, openTarget, type Target } from './attacks.ts'

@@ -1,4 +1,8 @@
-/** Traces that the compiled server sends to a receiver of OTLP/HTTP. */
+/**
+ * Traces that the compiled server sends to a receiver of OTLP/HTTP.
+ *
+ * @module-tag slow
+ */
 import { randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

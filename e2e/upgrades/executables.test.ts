@@ -3,6 +3,8 @@
  * serve. Method: the executables of this build, those of a later version with the key of this test
  * inside, a release on a server of this machine, and a script in place of systemctl that starts and
  * stops the real process with the settings of its environment file.
+ *
+ * @module-tag slow
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'

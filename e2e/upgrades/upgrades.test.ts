@@ -2,6 +2,8 @@
  * Goal: no version loses anything on the way forward and back. Method: the release before this one,
  * this one and one after it serve the same root one after the other, are killed in the middle of
  * migrations and while they serve, and each time every acknowledged change is read again.
+ *
+ * @module-tag slow
  */
 import { describe, onTestFinished, test } from 'vitest'
 import { EXPANSION, nextPrograms, ONE_WAY } from '../../testing/servers/next-release.ts'

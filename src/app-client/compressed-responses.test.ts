@@ -1,4 +1,8 @@
-/** The bound on a response counts decompressed bytes, for any server. */
+/**
+ * The bound on a response counts decompressed bytes, for any server.
+ *
+ * @module-tag slow
+ */
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createClient } from './browser.ts'

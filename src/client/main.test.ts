@@ -346,7 +346,7 @@ describe('help', () => {
 })
 
 describe('the process', () => {
-  it('ends with the exit code and writes to its own streams', async () => {
+  it('ends with the exit code and writes to its own streams', { tags: ['slow'] }, async () => {
     const done = await runProcess(client, [...STATUS, '--json'])
     expect([done.exit, done.err]).toEqual([0, ''])
     expect(JSON.parse(done.out)).toEqual(server.status())
@@ -355,7 +355,9 @@ describe('the process', () => {
     expect(failed.err).toMatch(/^svc: CLIENT_USAGE: .+\n {2}See `svc --help`\.\n$/)
   })
 
-  it('fails if its result cannot be written, and names what was not delivered', async () => {
+  it('fails if its result cannot be written, and names what was not delivered', {
+    tags: ['slow'],
+  }, async () => {
     const full = openSync('/dev/full', 'w')
     const run = (...line: string[]) => runProcess(client, line, undefined, full)
     const create = ['credentials', 'create', ...REMOTE, '--client', CLIENT_ID, '--name', 'ci']

@@ -82,7 +82,7 @@ test('an empty database gets every version, and a second run changes nothing', a
   ])
 })
 
-test('a schema migrated step by step equals a fresh one', async () => {
+test('a schema migrated step by step equals a fresh one', { tags: ['slow'] }, async () => {
   const fresh = await empty()
   await migrate(fresh.database, AT)
   const stepwise = await empty()
@@ -200,7 +200,7 @@ test.each([
     'contradict',
     (database: Database) => database.rows(`update service_platform_meta set product = 'x'`),
   ],
-])('%s fails closed and writes nothing', async (_, detail, tamper) => {
+])('%s fails closed and writes nothing', { tags: ['slow'] }, async (_, detail, tamper) => {
   const { database } = await empty()
   await migrate(database, AT)
   await tamper(database)

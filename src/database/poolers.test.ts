@@ -72,7 +72,9 @@ test.each(['last', 'in turn'] as const)(
   },
 )
 
-test('a pooler that keeps the session of a connection serves both databases', async () => {
+test('a pooler that keeps the session of a connection serves both databases', {
+  tags: ['slow'],
+}, async () => {
   const url = await pooled({ mode: 'session' })
   expect(await identityFailure(url)).toEqual([])
   expect(await failure(migrateDocuments(url, 1n))).toEqual([])

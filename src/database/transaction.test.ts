@@ -62,7 +62,9 @@ test('a rule that throws stores nothing, and its failure passes through', async 
   expect(await counts()).toEqual([0, 0])
 })
 
-test('transactions that deadlock are retried until all of them succeed', async () => {
+test('transactions that deadlock are retried until all of them succeed', {
+  tags: ['slow'],
+}, async () => {
   const orders = Array.from({ length: 4 }, (_, i) =>
     i % 2 === 0 ? (['a', 'b'] as const) : (['b', 'a'] as const),
   )

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { encodeUlid } from '../value/ids.ts'
 import {
   CompactTable,
@@ -104,7 +104,7 @@ describe('compact keys', () => {
         expect(sign(table.key(text).compare(table.bound(text)))).toBe(0)
         expect(sign(table.key(text).compare(table.bound(keySuccessor(text))))).toBe(-1)
       }),
-      { numRuns: 1_000 },
+      { numRuns: inputs(1_000) },
     )
   })
 

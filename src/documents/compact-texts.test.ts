@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { encodeStored } from '../value/stored.ts'
 import type { Value } from '../value/values.ts'
 import { CompactTexts, parseNames } from './compact-texts.ts'
@@ -44,7 +44,7 @@ describe('compact texts', () => {
           expect(stored.length).toBeLessThanOrEqual(text.length)
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: inputs(1_000) },
     )
   })
 

@@ -66,7 +66,7 @@ describe.each(Object.keys(OPENS))('%s', (kind) => {
     await store.commit({ transactions: [{ sequence: 1, atMicros: 1n, writes }] })
   }
 
-  test('indexes that agree with their documents have no defect', async () => {
+  test('indexes that agree with their documents have no defect', { tags: ['slow'] }, async () => {
     await store200((entries) => entries)
     const { sampled, defects } = await sampleIndexes(store, options)
     expect(defects).toEqual([])
@@ -100,7 +100,7 @@ describe.each(Object.keys(OPENS))('%s', (kind) => {
     ])
   })
 
-  test('an entry without a document is found', async () => {
+  test('an entry without a document is found', { tags: ['slow'] }, async () => {
     await store200((entries) => {
       const id = documentId('notes', COUNT + 1)
       const lost = { id, createdAtMicros: 0n, text: '{"color":"a"}' }

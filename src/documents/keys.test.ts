@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { isFault } from '../errors/fault.ts'
 import { binaryBytes, binaryString } from '../system/binary-strings.ts'
 import {
@@ -126,7 +126,7 @@ describe('the order of keys', () => {
         expect(Math.sign(plain(x, y))).toBe(Math.sign(order))
         if (order !== 0) expect(x.startsWith(y) || y.startsWith(x)).toBe(false)
       }),
-      { numRuns: 30_000 },
+      { numRuns: inputs(30_000) },
     )
   })
 
@@ -139,7 +139,7 @@ describe('the order of keys', () => {
       fc.property(fields, fields, (a, b) => {
         expect(Math.sign(plain(encodeKey(a), encodeKey(b)))).toBe(Math.sign(compareLists(a, b)))
       }),
-      { numRuns: 20_000 },
+      { numRuns: inputs(20_000) },
     )
   })
 
@@ -160,7 +160,7 @@ describe('the order of keys', () => {
         ]
         expect(encodeKey([u]) < encodeKey([v])).toBe(true)
       }),
-      { numRuns: 5_000 },
+      { numRuns: inputs(5_000) },
     )
   })
 
@@ -176,7 +176,7 @@ describe('the order of keys', () => {
         expect(binaryString(binaryBytes(x))).toBe(x)
         expect(Math.sign(Buffer.compare(binaryBytes(x), binaryBytes(y)))).toBe(plain(x, y))
       }),
-      { numRuns: 5_000 },
+      { numRuns: inputs(5_000) },
     )
   })
 })
@@ -192,7 +192,7 @@ describe('bounds of keys', () => {
         expect(key >= `\x01${prefix}` && key < end).toBe(begins)
         expect(keySuccessor(key) > key).toBe(true)
       }),
-      { numRuns: 10_000 },
+      { numRuns: inputs(10_000) },
     )
     expect(prefixEnd('')).toBe(KEY_END)
   })
@@ -212,7 +212,7 @@ describe('bounds of keys', () => {
         const inside = compareValues(a, equal) === 0 && within(compareValues, b, lower, upper)
         expect(key >= interval.lower && key < interval.upper).toBe(inside)
       }),
-      { numRuns: 20_000 },
+      { numRuns: inputs(20_000) },
     )
   })
 
@@ -231,7 +231,7 @@ describe('bounds of keys', () => {
           within(plain, created, lower, upper),
         )
       }),
-      { numRuns: 5_000 },
+      { numRuns: inputs(5_000) },
     )
   })
 

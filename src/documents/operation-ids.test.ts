@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { documentId } from '../../testing/documents/store-fixtures.ts'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { SEED } from '../../testing/seeds.ts'
 import { OperationIds } from './operation-ids.ts'
 
@@ -16,7 +16,7 @@ test(`every ID that has a record may exist (SVC_SEED=${SEED})`, () => {
       expect(records.filter((id) => !ids.mayExist(id))).toEqual([])
     }
   })
-  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(1_000) })
 })
 
 test('an ID that is greater than the newest record is new', () => {

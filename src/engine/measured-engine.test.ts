@@ -186,7 +186,9 @@ describe('a Function', () => {
     expect(used.functionCpuMicros).toBeLessThan(used.runnerCpuMicros * 1.5)
   })
 
-  test('a Function that exceeds its CPU limit is charged, and its runner counted', async () => {
+  test('a Function that exceeds its CPU limit is charged, and its runner counted', {
+    tags: ['slow'],
+  }, async () => {
     const limited = await engineBench(CODE, { schema: SCHEMA, limits: { callCpuMillis: 400 } })
     const started = () => counters(limited).runnersStarted!
     const startedBefore = started()
@@ -217,7 +219,9 @@ describe('a Function', () => {
     expect(grown()).toBeLessThan(128e6)
   })
 
-  test('a Function has a usage record of its own when the engine closes', async () => {
+  test('a Function has a usage record of its own when the engine closes', {
+    tags: ['slow'],
+  }, async () => {
     const other = await engineBench(CODE, { schema: SCHEMA })
     await other.call('work')
     await other.call('work')

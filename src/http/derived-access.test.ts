@@ -96,7 +96,9 @@ test.each(SUBSETS)(
   },
 )
 
-test('each capability alone opens its routes, and no route of another one', async () => {
+test('each capability alone opens its routes, and no route of another one', {
+  tags: ['slow'],
+}, async () => {
   for (const capability of CAPABILITIES) {
     const login = await derive(INSTALLATION, [capability])
     for (const route of guarded) {

@@ -154,7 +154,7 @@ test('recovery fails once an operator exists', async () => {
   expect(await t.audit()).not.toContain('bootstrap.recover')
 })
 
-test('exactly one of a concurrent recovery and exchange succeeds', async () => {
+test('exactly one of a concurrent recovery and exchange succeeds', { tags: ['slow'] }, async () => {
   for (let round = 0; round < 8; round++) {
     const fresh = await testIdentity()
     try {
@@ -204,7 +204,9 @@ function failingAt(nth: number): BootstrapFiles & { readonly uses: number } {
   }
 }
 
-test('after a crash at any file operation the next start ends with one usable code', async () => {
+test('after a crash at any file operation the next start ends with one usable code', {
+  tags: ['slow'],
+}, async () => {
   for (let nth = 1; ; nth++) {
     const files = failingAt(nth)
     const crashed = await rejectionCode(ensureBootstrap(t.identity, files))
@@ -223,7 +225,9 @@ test('after a crash at any file operation the next start ends with one usable co
   }
 })
 
-test('after a crash of a recovery at any file operation a rerun ends with one code', async () => {
+test('after a crash of a recovery at any file operation a rerun ends with one code', {
+  tags: ['slow'],
+}, async () => {
   for (let nth = 1; ; nth++) {
     await t.identity.startup()
     const crashed = await rejectionCode(recoverBootstrap(t.identity, failingAt(nth)))
@@ -240,7 +244,9 @@ test('after a crash of a recovery at any file operation a rerun ends with one co
   }
 })
 
-test('a connection that is lost at any statement leaves one code or none, never two', async () => {
+test('a connection that is lost at any statement leaves one code or none, never two', {
+  tags: ['slow'],
+}, async () => {
   const proxy = await postgresProxy(t.url)
   try {
     const statements = [

@@ -65,7 +65,7 @@ describe('the rights of a derived session', () => {
     }
   })
 
-  test('a session derives only what it holds at the scope', async () => {
+  test('a session derives only what it holds at the scope', { tags: ['slow'] }, async () => {
     const login = await operatorWith(
       t,
       { scope: ENVIRONMENT, capabilities: ['data:read', 'logs:read'] },
@@ -203,7 +203,7 @@ describe('the end of a derived session', () => {
     expect(await codeOf(derived)).toBe('none')
   })
 
-  test('a derived session ends no later than its parent', async () => {
+  test('a derived session ends no later than its parent', { tags: ['slow'] }, async () => {
     await t.sql('update service_operator_sessions set refresh_expires_at_micros = $1', [
       String(t.system.nowMicros() + 5_000_000n),
     ])
@@ -264,16 +264,20 @@ describe('the end of a derived session', () => {
     ],
   ]
 
-  test.each(ENDS)('a derived session ends at once where its parent %s', async (_, end) => {
-    const derived = await derive()
-    const actor = await authenticateLogin(t, derived)
-    await end()
-    expect(await codeOf(derived)).toBe(ENDED)
-    expect(await rejectionCode(whileAuthorized(t.identity, actor, () => null))).toBe(ENDED)
-    expect((await listSessions(t.identity, actor, PAGE)).sessions).not.toContainEqual(
-      expect.objectContaining({ sessionId: derived.session.sessionId }),
-    )
-  })
+  test.each(ENDS)(
+    'a derived session ends at once where its parent %s',
+    { tags: ['slow'] },
+    async (_, end) => {
+      const derived = await derive()
+      const actor = await authenticateLogin(t, derived)
+      await end()
+      expect(await codeOf(derived)).toBe(ENDED)
+      expect(await rejectionCode(whileAuthorized(t.identity, actor, () => null))).toBe(ENDED)
+      expect((await listSessions(t.identity, actor, PAGE)).sessions).not.toContainEqual(
+        expect.objectContaining({ sessionId: derived.session.sessionId }),
+      )
+    },
+  )
 
   test('a derivation that waits for the end of its parent is rejected', async () => {
     const actor = await authenticateLogin(t, parent)
@@ -299,7 +303,9 @@ describe('the end of a derived session', () => {
     expect(await deriving).toBe(ENDED)
   })
 
-  test('a revocation ends each session that concurrent derivations open', async () => {
+  test('a revocation ends each session that concurrent derivations open', {
+    tags: ['slow'],
+  }, async () => {
     for (let round = 0; round < 10; round++) {
       const login = await operatorWith(t, { scope: ENVIRONMENT, capabilities: ['logs:read'] })
       const attempts = Array.from({ length: 4 }, () => derive({}, login))
@@ -317,7 +323,9 @@ describe('the end of a derived session', () => {
   })
 })
 
-test('a session has a bounded number of derived sessions that can be used', async () => {
+test('a session has a bounded number of derived sessions that can be used', {
+  tags: ['slow'],
+}, async () => {
   const opened: Login[] = []
   for (let i = 0; i < DERIVED_SESSIONS_MAX - 2; i++) opened.push(await derive())
   // Concurrent derivations do not pass the bound together.

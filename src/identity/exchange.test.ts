@@ -122,6 +122,7 @@ test('an expired code cannot be exchanged', async () => {
 
 test.each(['', 'x', `rk_inv_v1_${'A'.repeat(43)}`, `rk_at_v1_${'A'.repeat(43)}`])(
   'the text %j is not a code',
+  { tags: ['slow'] },
   async (code) => {
     expect(await rejectionCode(exchange(t.identity, input({ code })))).toBe(
       'PLATFORM_AUTHENTICATION_FAILED',
@@ -200,7 +201,9 @@ test('a delegated code that is consumed or revoked cannot be exchanged', async (
   expect(await t.sql('select 1 from service_operators')).toHaveLength(2)
 })
 
-test('a connection that is lost at any statement leaves everything or nothing', async () => {
+test('a connection that is lost at any statement leaves everything or nothing', {
+  tags: ['slow'],
+}, async () => {
   const proxy = await postgresProxy(t.url)
   const { system, credentials } = t.identity
   const statements = [

@@ -56,7 +56,9 @@ const revoke = (actor: Actor, { invitation }: Awaited<ReturnType<typeof issue>>)
 const rows = () =>
   t.sql('select 1 from service_operator_invitations where kind = $1', ['delegated'])
 
-test('an invitation carries scope, name and the expanded role, for 30 minutes', async () => {
+test('an invitation carries scope, name and the expanded role, for 30 minutes', {
+  tags: ['slow'],
+}, async () => {
   for (const scope of [INSTALLATION, PROJECT, ENVIRONMENT]) {
     for (const role of ROLES) {
       const { invitation, code } = await issue(owner, { scope, role })
@@ -95,7 +97,9 @@ test('the creator needs operators:manage at the scope', async () => {
   expect(await rows()).toHaveLength(2)
 })
 
-test('the creator cannot grant a capability that it does not hold at the scope', async () => {
+test('the creator cannot grant a capability that it does not hold at the scope', {
+  tags: ['slow'],
+}, async () => {
   for (const role of ROLES) {
     for (const missing of capabilitiesOfRole(role)) {
       const actor = await authenticateLogin(
@@ -180,7 +184,9 @@ test('every request without an Operation ID creates an invitation', async () => 
   expect(await t.sql('select 1 from service_operator_invitation_operations')).toEqual([])
 })
 
-test('one of sixteen concurrent issuances with one Operation ID reveals the code', async () => {
+test('one of sixteen concurrent issuances with one Operation ID reveals the code', {
+  tags: ['slow'],
+}, async () => {
   const servers = [t.identity, t.another()]
   // Opens connections first, so that the transactions overlap.
   await Promise.all(

@@ -79,7 +79,9 @@ async function expectUsable(path: string): Promise<void> {
   expect(await rejectionCode(exchange(t.identity, { ...plain, code }))).toBe('none')
 }
 
-test('an owner recovery that lost its connection is completed by another run', async () => {
+test('an owner recovery that lost its connection is completed by another run', {
+  tags: ['slow'],
+}, async () => {
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await everyLoss({
@@ -91,7 +93,9 @@ test('an owner recovery that lost its connection is completed by another run', a
   await expectUsable(files.path)
 })
 
-test('a bootstrap recovery that lost its connection is completed by another run', async () => {
+test('a bootstrap recovery that lost its connection is completed by another run', {
+  tags: ['slow'],
+}, async () => {
   await t.identity.startup()
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
@@ -103,7 +107,9 @@ test('a bootstrap recovery that lost its connection is completed by another run'
   await expectUsable(files.path)
 })
 
-test('after a first start that lost its connection, the next start leaves one code', async () => {
+test('after a first start that lost its connection, the next start leaves one code', {
+  tags: ['slow'],
+}, async () => {
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
     prepare: async () => {
@@ -119,7 +125,9 @@ test('after a first start that lost its connection, the next start leaves one co
   await expectUsable(files.path)
 })
 
-test('a start that renews an expired code and loses its connection does so once', async () => {
+test('a start that renews an expired code and loses its connection does so once', {
+  tags: ['slow'],
+}, async () => {
   const files = openBootstrapFiles(t.stateDirectory)
   await ensureBootstrap(t.identity, files)
   await everyLoss({

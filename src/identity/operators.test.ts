@@ -74,7 +74,9 @@ async function inOrder<T>(hold: string, works: readonly (() => Promise<T>)[]) {
   return Promise.all(running)
 }
 
-test('a disabled operator fails every authentication, and its sessions stay revoked', async () => {
+test('a disabled operator fails every authentication, and its sessions stay revoked', {
+  tags: ['slow'],
+}, async () => {
   const ana = await developer()
   const disabled = await apply(owner, change('disable', ana))
   expect(disabled).toMatchObject({
@@ -180,18 +182,24 @@ describe('the last owner', () => {
   test.each([
     ['each disables itself', false, 'PLATFORM_CONFLICT'],
     ['each disables the other', true, AUTHENTICATION_FAILED],
-  ])('one owner remains if two are disabled at once: %s', async (_, crossed, loss) => {
-    const other = await anotherOwner()
-    const servers = [t.identity, t.another()]
-    const works = [owner, other].map((by, i) => {
-      const target = crossed === (i === 0) ? other : owner
-      return () => rejectionCode(apply(by, change('disable', target), servers[i]))
-    })
-    const hold = 'select 1 from service_operators for update'
-    expect((await inOrder(hold, works)).toSorted()).toEqual([loss, 'none'].toSorted())
-    const enabled = await t.sql('select 1 from service_operators where disabled_at_micros is null')
-    expect(enabled).toHaveLength(1)
-  })
+  ])(
+    'one owner remains if two are disabled at once: %s',
+    { tags: ['slow'] },
+    async (_, crossed, loss) => {
+      const other = await anotherOwner()
+      const servers = [t.identity, t.another()]
+      const works = [owner, other].map((by, i) => {
+        const target = crossed === (i === 0) ? other : owner
+        return () => rejectionCode(apply(by, change('disable', target), servers[i]))
+      })
+      const hold = 'select 1 from service_operators for update'
+      expect((await inOrder(hold, works)).toSorted()).toEqual([loss, 'none'].toSorted())
+      const enabled = await t.sql(
+        'select 1 from service_operators where disabled_at_micros is null',
+      )
+      expect(enabled).toHaveLength(1)
+    },
+  )
 })
 
 describe('disabling at the same time', () => {
@@ -204,6 +212,7 @@ describe('disabling at the same time', () => {
 
   test.each(['first', 'second'])(
     'disabling with a refresh that comes %s leaves no session',
+    { tags: ['slow'] },
     async (order) => {
       const ana = await developer()
       const disable = () => rejectionCode(apply(owner, change('disable', ana)))
@@ -216,7 +225,9 @@ describe('disabling at the same time', () => {
     },
   )
 
-  test('disabling with many refreshes at once leaves no valid token', async () => {
+  test('disabling with many refreshes at once leaves no valid token', {
+    tags: ['slow'],
+  }, async () => {
     for (let round = 0; round < 8; round++) {
       const ana = await developer()
       const [refreshed] = await Promise.allSettled([
@@ -231,7 +242,9 @@ describe('disabling at the same time', () => {
   })
 })
 
-test('an external login at the same time leaves no session behind', async () => {
+test('an external login at the same time leaves no session behind', {
+  tags: ['slow'],
+}, async () => {
   const external = await externalLogins()
   try {
     const { identity } = external

@@ -89,7 +89,9 @@ test('a repeated recovery revokes the previous code, with or without its file', 
   await use(codeInFile())
 })
 
-test('a start keeps the file while the code is pending, and removes it afterwards', async () => {
+test('a start keeps the file while the code is pending, and removes it afterwards', {
+  tags: ['slow'],
+}, async () => {
   await firstOwner(t)
   const start = async (): Promise<boolean> => {
     await t.identity.startup()
@@ -144,7 +146,7 @@ test('a recovery does not change delegated invitations', async () => {
   await use(codeInFile())
 })
 
-test('a lost connection never leaves a code without its row', async () => {
+test('a lost connection never leaves a code without its row', { tags: ['slow'] }, async () => {
   await firstOwner(t)
   const proxy = await postgresProxy(t.url)
   const { system, credentials } = t.identity

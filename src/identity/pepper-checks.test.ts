@@ -56,14 +56,18 @@ describe('a wrong identity pepper', () => {
     ['an owner recovery', (identity) => identity.recoverOwner()],
     ['a change of the subject pepper', (identity) => identity.migrate(['oidc-subject'])],
   ]
-  test.each(attempts)('a wrong pepper makes %s fail and changes nothing', async (_, attempt) => {
-    const owner = await firstOwner(t)
-    const before = await stored()
-    expect(await rejectionCode(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
-    expect(await stored()).toEqual(before)
-    expect(await t.identity.startup()).toBe('complete')
-    expect(await isLoggedIn(owner)).toBe(true)
-  })
+  test.each(attempts)(
+    'a wrong pepper makes %s fail and changes nothing',
+    { tags: ['slow'] },
+    async (_, attempt) => {
+      const owner = await firstOwner(t)
+      const before = await stored()
+      expect(await rejectionCode(attempt(t.another({ pepper: OTHER_PEPPER })))).toBe(MISMATCH)
+      expect(await stored()).toEqual(before)
+      expect(await t.identity.startup()).toBe('complete')
+      expect(await isLoggedIn(owner)).toBe(true)
+    },
+  )
 
   test('a wrong identity pepper is reported before the schema is migrated', async () => {
     await t.identity.startup()
@@ -82,7 +86,7 @@ describe('a wrong identity pepper', () => {
 })
 
 describe('the first pepper', () => {
-  test('the first pepper of an empty database is recorded once', async () => {
+  test('the first pepper of an empty database is recorded once', { tags: ['slow'] }, async () => {
     const empty = await testIdentity({ empty: true })
     try {
       await empty.identity.startup()
@@ -99,7 +103,9 @@ describe('the first pepper', () => {
     }
   })
 
-  test('the pepper of a database without checks is recorded at the next start', async () => {
+  test('the pepper of a database without checks is recorded at the next start', {
+    tags: ['slow'],
+  }, async () => {
     const old = await testIdentity({ empty: true })
     try {
       const schema = { ...IDENTITY_SCHEMA, migrations: MIGRATIONS.slice(0, 3) }
@@ -116,7 +122,9 @@ describe('the first pepper', () => {
     }
   })
 
-  test('the first pepper is recorded once, even if many servers start at once', async () => {
+  test('the first pepper is recorded once, even if many servers start at once', {
+    tags: ['slow'],
+  }, async () => {
     const empty = await testIdentity({ empty: true })
     try {
       const peppers = [TEST_PEPPER, OTHER_PEPPER]
@@ -216,7 +224,9 @@ describe('a confirmed change of the identity pepper', () => {
     expect(await isLoggedIn(owner)).toBe(true)
   })
 
-  test('a confirmed change that lost its connection is completed by the next run', async () => {
+  test('a confirmed change that lost its connection is completed by the next run', {
+    tags: ['slow'],
+  }, async () => {
     await t.identity.startup()
     const [old] = await checks()
     const [next] = configuredPeppers(OTHER_PEPPER, [])

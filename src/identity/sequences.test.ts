@@ -59,7 +59,9 @@ test('the later of two concurrent revisions of a source is kept', () => {
   expect(explain(local, [stale], 0n, () => true)).toBeNull()
 })
 
-test('one of 64 concurrent refreshes succeeds, and the session is revoked', async () => {
+test('one of 64 concurrent refreshes succeeds, and the session is revoked', {
+  tags: ['slow'],
+}, async () => {
   const login = await operatorWith(t)
   const servers = [t.identity, t.another()]
   const results = await Promise.allSettled(
@@ -90,6 +92,8 @@ test('a consumed token of any generation revokes the session', async () => {
   }
 })
 
-test('no token is valid once a revocation concurrent with a refresh has returned', async () => {
+test('no token is valid once a revocation concurrent with a refresh has returned', {
+  tags: ['slow'],
+}, async () => {
   await raceRefreshAndRevocation(t, 50)
 })

@@ -123,7 +123,9 @@ test('an unknown token revokes nothing', async () => {
   expect(await rejectionCode(refreshOf(login))).toBe('none')
 })
 
-test('one of 32 concurrent refreshes succeeds, and the session is revoked', async () => {
+test('one of 32 concurrent refreshes succeeds, and the session is revoked', {
+  tags: ['slow'],
+}, async () => {
   const other = t.another()
   const results = await Promise.allSettled(
     Array.from({ length: 32 }, (_, i) => refreshOf(login, i % 2 === 0 ? t.identity : other)),
@@ -136,7 +138,9 @@ test('one of 32 concurrent refreshes succeeds, and the session is revoked', asyn
   expect(await count('session.reuse_detected')).toBe(1)
 })
 
-test('no token is valid once a revocation concurrent with a refresh has returned', async () => {
+test('no token is valid once a revocation concurrent with a refresh has returned', {
+  tags: ['slow'],
+}, async () => {
   for (let round = 0; round < 20; round++) {
     const each = await operatorWith(['logs:read'])
     const actor = await actorOf(each)

@@ -1,7 +1,7 @@
 /** Values and `ctx` in the code of a Workspace, and the errors that its mistakes cause. */
 
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { type Answer, Driver, errorOf, ID, resultOf } from '../../testing/runner-hosts.ts'
 import { decodeStored, encodeStored } from '../value/stored.ts'
 import { Timestamp, TypedId, type Value } from '../value/values.ts'
@@ -47,13 +47,13 @@ function plain(value: Value): Value {
 describe('values', () => {
   const driver = new Driver('echo: query((ctx, input) => input.value),')
 
-  test('values are returned as they were passed in', () => {
+  test('values are returned as they were passed in', { tags: ['slow'] }, () => {
     fc.assert(
       fc.property(value, (sent) => {
         const found = resultOf(driver.run('echo', encodeStored(new Map([['value', sent]]))))
         expect(encodeStored(decodeStored(JSON.stringify(found)))).toBe(encodeStored(plain(sent)))
       }),
-      { seed: 20_261_121, numRuns: 2_000 },
+      { seed: 20_261_121, numRuns: inputs(2_000) },
     )
   })
 

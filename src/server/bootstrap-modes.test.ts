@@ -44,7 +44,7 @@ async function run(mode: string, more: Record<string, string> = {}) {
 
 const CONFIRMED = { SERVICE_BOOTSTRAP_RECOVERY_CONFIRM: 'replace-lost-initial-owner-code' }
 
-test('migrate reports what it did, or that the schema is current', async () => {
+test('migrate reports what it did, or that the schema is current', { tags: ['slow'] }, async () => {
   expect(await run('migrate')).toEqual({
     exit: 0,
     out: `The identity database went from schema version 0 to ${SCHEMA_VERSION}.\n`,
@@ -96,17 +96,21 @@ test.each([
   ['recover-owner', { SERVICE_OWNER_RECOVERY_CONFIRM: 'issue-owner-invitation' }],
   // Only migrate reads the confirmation; an operator may have left it in the settings.
   ['recover-bootstrap', { ...CONFIRMED, SERVICE_PEPPER_CHANGE_CONFIRM: PHRASE }],
-])('%s fails with another pepper and names what to restore', async (mode, more) => {
-  await run('migrate')
-  const { exit, out, err } = await run(mode, { ...OTHER_PEPPER, ...more })
-  expect([exit, out]).toEqual([78, ''])
-  expect(err).toMatch(/^svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: .*\n$/)
-  expect(err).toContain('Restore the pepper that belongs to this database')
-  expect(err).toContain(`SERVICE_PEPPER_CHANGE_CONFIRM=${PHRASE}`)
-  expect(err).not.toContain(OTHER_PEPPER.SERVICE_PLATFORM_IDENTITY_PEPPER)
-})
+])(
+  '%s fails with another pepper and names what to restore',
+  { tags: ['slow'] },
+  async (mode, more) => {
+    await run('migrate')
+    const { exit, out, err } = await run(mode, { ...OTHER_PEPPER, ...more })
+    expect([exit, out]).toEqual([78, ''])
+    expect(err).toMatch(/^svc-server: SERVER_IDENTITY_PEPPER_MISMATCH: .*\n$/)
+    expect(err).toContain('Restore the pepper that belongs to this database')
+    expect(err).toContain(`SERVICE_PEPPER_CHANGE_CONFIRM=${PHRASE}`)
+    expect(err).not.toContain(OTHER_PEPPER.SERVICE_PLATFORM_IDENTITY_PEPPER)
+  },
+)
 
-test('migrate accepts another pepper only with the exact phrase', async () => {
+test('migrate accepts another pepper only with the exact phrase', { tags: ['slow'] }, async () => {
   await run('migrate')
   for (const phrase of ['', 'yes', `${PHRASE} `, 'void-every-identity-link']) {
     const given = { ...OTHER_PEPPER, SERVICE_PEPPER_CHANGE_CONFIRM: phrase }
@@ -131,7 +135,9 @@ test('migrate accepts another pepper only with the exact phrase', async () => {
   expect((await run('migrate')).err).toContain('SERVER_IDENTITY_PEPPER_MISMATCH')
 })
 
-test('migrate fails with another subject pepper until its change is confirmed', async () => {
+test('migrate fails with another subject pepper until its change is confirmed', {
+  tags: ['slow'],
+}, async () => {
   const path = join(t.stateDirectory, 'oidc.json')
   const oidc = (fill: number) => {
     const subjectPepper = new Secret(encodeBase64Url(new Uint8Array(32).fill(fill)))

@@ -58,7 +58,7 @@ test('documents stay where they are: in the root', async () => {
   expect(await opening(null)).toBe('opened')
 })
 
-test('documents stay where they are: in one PostgreSQL database', async () => {
+test('documents stay where they are: in one PostgreSQL database', { tags: ['slow'] }, async () => {
   const url = await fresh()
   expect(await opening(url)).toBe('opened')
   expect(await opening(url)).toBe('opened')
@@ -123,7 +123,7 @@ test('lost connections to the database are counted', async () => {
   }
 })
 
-test('a damaged mark of the database is rejected, not replaced', async () => {
+test('a damaged mark of the database is rejected, not replaced', { tags: ['slow'] }, async () => {
   for (const content of ['', 'x\n', `${'A'.repeat(22)}B\n`, 'A'.repeat(100)]) {
     writeFileSync(join(root, 'documents.postgres'), content)
     expect(await opening(await fresh())).toMatch(/^SERVER_PRODUCT_ROOT_INVALID: documents.postgres/)

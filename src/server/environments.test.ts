@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { openTestProduct, publishRelease, type TestProduct } from '../../testing/products.ts'

@@ -1,4 +1,8 @@
-/** The server as a process, configured for a real OpenID Provider and a managed source. */
+/**
+ * The server as a process, configured for a real OpenID Provider and a managed source.
+ *
+ * @module-tag slow
+ */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

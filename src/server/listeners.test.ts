@@ -155,7 +155,7 @@ describe.each(Object.entries(ORIGINS))('%s', (path, origin) => {
     ['HTTP/1.0 without a Host', '1.0\r\n'],
     ['HTTP/1.0 with an empty Host', '1.0\r\nHost:\r\n'],
     ['HTTP/1.1 with an empty Host', '1.1\r\nHost:\r\n'],
-  ])('the probe is answered in %s', async (_, rest) => {
+  ])('the probe is answered in %s', { tags: ['slow'] }, async (_, rest) => {
     const answer = await raw(origin, `GET ${path} HTTP/${rest}\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 200 /)
     expect(answer).toContain('{"status":"live"}')

@@ -151,7 +151,9 @@ describe.each([
   ['SQLite', shortenedSqlite],
   ['PostgreSQL', shortenedPostgres],
 ])('%s', (_, shortened) => {
-  test('documents that lost commits are opened only if exactly this loss is accepted', async () => {
+  test('documents that lost commits are opened only if exactly this loss is accepted', {
+    tags: ['slow'],
+  }, async () => {
     const { directory, url } = await shortened()
     // 4 is their last sequence before the loss, and with 1 they would have more than was accepted.
     for (const accepted of [null, 1, 4]) {
@@ -179,7 +181,9 @@ describe.each([
     expect(again.root.control.read(findHistory)).toBe(history)
   })
 
-  test('documents that lost commits are opened with a warning if any is accepted', async () => {
+  test('documents that lost commits are opened with a warning if any is accepted', {
+    tags: ['slow'],
+  }, async () => {
     const { directory, url } = await shortened()
     const opened = await open(directory, url, 'any')
     expect(opened.store.latestSequence).toBe(2)
@@ -187,7 +191,9 @@ describe.each([
   })
 })
 
-test('a write-ahead log that was truncated after a kill is detected', async () => {
+test('a write-ahead log that was truncated after a kill is detected', {
+  tags: ['slow'],
+}, async () => {
   const directory = newRoot()
   const live = await open(directory, null)
   for (let sequence = 1; sequence <= 4; sequence += 1) await commit(live, sequence)

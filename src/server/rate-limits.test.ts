@@ -1,4 +1,8 @@
-/** The server as a process: its rate limits, and the peers that they apply to. */
+/**
+ * The server as a process: its rate limits, and the peers that they apply to.
+ *
+ * @module-tag slow
+ */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -197,6 +197,7 @@ describe.each(SHELLS)('%s', (shell) => {
   // Skipped where the shell is not installed; `.ci/run` installs it.
   test.runIf(installed)(
     'completes each line with what the tables have and with nothing else',
+    { tags: ['slow'], timeout: HANG_MILLIS },
     () => {
       const script = completionScript(shell, PROGRAM)
       const lines = CASES.map(([line]) => line)
@@ -204,11 +205,11 @@ describe.each(SHELLS)('%s', (shell) => {
       const wanted = CASES.map(([line, names]) => [line, sortedNames(names)])
       expect(lines.map((line, i) => [line, found[i]])).toEqual(wanted)
     },
-    HANG_MILLIS,
   )
 
   test.runIf(installed)(
     'completes the value after an equals sign and after a comma',
+    { tags: ['slow'], timeout: HANG_MILLIS },
     () => {
       const script = completionScript(shell, PROGRAM)
       const found = (line: string) =>
@@ -219,11 +220,11 @@ describe.each(SHELLS)('%s', (shell) => {
       expect(found('tool-x keys issue --scopes query,m')).toMatch(/^(?:query,)?mutation$/)
       expect(found('tool-x keys issue --root=t')).toMatch(/^(?:--root=)?two$/)
     },
-    HANG_MILLIS,
   )
 
   test.runIf(installed)(
     'runs nothing of a summary or a value that has the syntax of a shell',
+    { tags: ['slow'], timeout: HANG_MILLIS },
     () => {
       const cwd = directory()
       const [found = []] = complete(completionScript(shell, PROGRAM), ['tool-x strange '], cwd)
@@ -234,7 +235,6 @@ describe.each(SHELLS)('%s', (shell) => {
         false,
       ])
     },
-    HANG_MILLIS,
   )
 
   test('a name with the syntax of a shell has no script', () => {

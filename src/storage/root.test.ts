@@ -227,26 +227,30 @@ describe('a Product root', () => {
     ['emptied', (control) => truncateSync(control)],
     // The content of a new database is in its log; the file has one page.
     ['copied without its log', (control) => rmSync(`${control}-wal`)],
-  ])('a root whose control database was %s is rejected and unchanged', async (_, damage) => {
-    const directory = newRoot()
-    const holder = await holdElsewhere(directory)
-    holder.kill('SIGKILL')
-    await holder.exited
-    const control = join(directory, 'control.db')
-    const kept = ['', '-wal'].map((end) => [control + end, readFileSync(control + end)] as const)
-    expect(kept[0]![1]).toHaveLength(4096)
-    damage(control)
-    const wal = existsSync(`${control}-wal`)
-    for (let i = 0; i < 2; i++) {
-      expect(await rejectionOf(directory)).toMatchObject({
-        code: 'SERVER_PRODUCT_ROOT_INVALID',
-        detail: expect.stringMatching(/^control\.db is missing or empty.*: restore control\.db,/),
-      })
-    }
-    expect(wal ? readFileSync(`${control}-wal`) : null).toEqual(wal ? kept[1]![1] : null)
-    for (const [path, bytes] of kept) writeFileSync(path, bytes, { mode: 0o600 })
-    ;(await openProductRoot(directory, system)).close()
-  })
+  ])(
+    'a root whose control database was %s is rejected and unchanged',
+    { tags: ['slow'] },
+    async (_, damage) => {
+      const directory = newRoot()
+      const holder = await holdElsewhere(directory)
+      holder.kill('SIGKILL')
+      await holder.exited
+      const control = join(directory, 'control.db')
+      const kept = ['', '-wal'].map((end) => [control + end, readFileSync(control + end)] as const)
+      expect(kept[0]![1]).toHaveLength(4096)
+      damage(control)
+      const wal = existsSync(`${control}-wal`)
+      for (let i = 0; i < 2; i++) {
+        expect(await rejectionOf(directory)).toMatchObject({
+          code: 'SERVER_PRODUCT_ROOT_INVALID',
+          detail: expect.stringMatching(/^control\.db is missing or empty.*: restore control\.db,/),
+        })
+      }
+      expect(wal ? readFileSync(`${control}-wal`) : null).toEqual(wal ? kept[1]![1] : null)
+      for (const [path, bytes] of kept) writeFileSync(path, bytes, { mode: 0o600 })
+      ;(await openProductRoot(directory, system)).close()
+    },
+  )
 
   test('a root opens with an empty control database that a killed process left', async () => {
     const directory = newRoot()
@@ -309,7 +313,9 @@ describe('a Product root of another version', () => {
 })
 
 describe('the lock', () => {
-  test('the lock rejects a second process, and admits it after a kill -9', async () => {
+  test('the lock rejects a second process, and admits it after a kill -9', {
+    tags: ['slow'],
+  }, async () => {
     const directory = newRoot()
     const child = await holdElsewhere(directory)
     try {
@@ -323,7 +329,9 @@ describe('the lock', () => {
     ;(await openProductRoot(directory, system)).close()
   })
 
-  test('the lock rejects the same process too, which keeps the lock that it holds', async () => {
+  test('the lock rejects the same process too, which keeps the lock that it holds', {
+    tags: ['slow'],
+  }, async () => {
     const directory = newRoot()
     const root = await openProductRoot(directory, system)
     expect(await rejectionOf(directory)).toMatchObject({ code: 'SERVER_PRODUCT_ROOT_LOCKED' })

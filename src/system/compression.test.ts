@@ -38,17 +38,21 @@ const anyText = fc.oneof(
 )
 const edge = fc.string({ unit: 'grapheme', maxLength: 300 })
 
-test.each(CONTENT_CODINGS)('a text between others is one member or frame of %s', async (coding) => {
-  const property = fc.asyncProperty(edge, anyText, edge, async (before, text, after) => {
-    const forms = [compressText(text, coding), await compressInThread(text, coding)]
-    for (const form of forms) {
-      const bytes = encodeAround(before, form, after)
-      expect(decoded(coding, bytes)).toBe(before + text + after)
-      expect(form.length).toBe(Buffer.byteLength(text))
-    }
-  })
-  await fc.assert(property, { numRuns: 100 })
-})
+test.each(CONTENT_CODINGS)(
+  'a text between others is one member or frame of %s',
+  { tags: ['slow'] },
+  async (coding) => {
+    const property = fc.asyncProperty(edge, anyText, edge, async (before, text, after) => {
+      const forms = [compressText(text, coding), await compressInThread(text, coding)]
+      for (const form of forms) {
+        const bytes = encodeAround(before, form, after)
+        expect(decoded(coding, bytes)).toBe(before + text + after)
+        expect(form.length).toBe(Buffer.byteLength(text))
+      }
+    })
+    await fc.assert(property, { numRuns: 100 })
+  },
+)
 
 test.each(CONTENT_CODINGS)('one compressed text of %s serves many responses', (coding) => {
   const form = compressText('a result '.repeat(10_000), coding)

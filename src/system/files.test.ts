@@ -93,7 +93,7 @@ describe('readSecretFile', () => {
     expect(reasonOf(() => read(path))).toBe(reason)
   })
 
-  it('readSecretFile never follows a link that replaces the file', async () => {
+  it('readSecretFile never follows a link that replaces the file', { tags: ['slow'] }, async () => {
     // A second thread replaces the file by a link and back, as fast as it can, until the link and
     // the file were both met: this thread may wait for a processor meanwhile.
     writeFileSync(at('outside'), 'outside')

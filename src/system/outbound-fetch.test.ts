@@ -257,6 +257,7 @@ const broken: readonly (readonly [string, string, (socket: Socket) => void])[] =
 describe('a server', () => {
   test.each(broken)(
     'a server that %s fails only its own request: %s',
+    { tags: ['slow'] },
     async (_, reason, behaves) => {
       let closed = 0
       const server = createRawServer((socket) => {
@@ -371,7 +372,7 @@ test.each([
     { NODE_TLS_REJECT_UNAUTHORIZED: '0' },
     'fetch failed: connection',
   ],
-])('a process %s', async (_, environment, printed) => {
+])('a process %s', { tags: ['slow'] }, async (_, environment, printed) => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-authorities-'))
   writeFileSync(join(directory, 'own.pem'), certificate)
   const child = Bun.spawn([process.execPath, '-e', PROBE, String(portOf(secure))], {

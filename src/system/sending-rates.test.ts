@@ -39,6 +39,7 @@ async function connection() {
 
 test.runIf(rates !== null)(
   'a bounded connection sends less than another one meanwhile, and all once it is free',
+  { tags: ['slow'] },
   async () => {
     const [bounded, other] = [await connection(), await connection()]
     const descriptor = rates!.find(bounded.end)!

@@ -2,6 +2,8 @@
  * Goal: a Function has the same results and errors under the test kit as on a server. Method:
  * random programs run one after the other in both, on documents that they have left. IDs are
  * compared by the order in which the documents were created.
+ *
+ * @module-tag slow
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { LocalDevelopment } from '../../testing/development/local-development.ts'

@@ -20,7 +20,7 @@ const code = (expected: string, message = '') =>
     message: expect.stringContaining(message),
   })
 
-test('an event is handled once, when the time is advanced', async () => {
+test('an event is handled once, when the time is advanced', { tags: ['slow'] }, async () => {
   await using backend = await open()
   const event = { body: { id: 'evt_1', text: 'first' } }
   const delivered = await backend.deliver('stripe', event)
@@ -49,6 +49,7 @@ const HEADERS: Record<string, string[]> = {
 
 test.each(Object.entries(HEADERS))(
   'the handler of %s gets the headers of its service',
+  { tags: ['slow'] },
   async (hook, names) => {
     await using backend = await open()
     const path = hook === 'code' ? '/code/a?b=c' : undefined

@@ -19,7 +19,7 @@ const open = (options: Parameters<typeof testEnvironment>[0] = {}) =>
 const hostFiles = () => readdirSync(tmpdir()).filter((name) => /^svc-test-[0-9]+-/.test(name))
 
 describe('calls', () => {
-  test('values are plain in arguments, results and documents', async () => {
+  test('values are plain in arguments, results and documents', { tags: ['slow'] }, async () => {
     await using backend = await open({ now: new Date('2026-03-01T12:00:00Z') })
     const id = await backend.mutation('notes.add', { text: 'one' })
     expect(id).toMatch(/^notes_/)
@@ -348,7 +348,9 @@ describe('the process that hosts environments', () => {
     await expect(backend.query('notes.list')).rejects.toThrow('closed')
   })
 
-  test('a new environment starts another host after the death of the first', async () => {
+  test('a new environment starts another host after the death of the first', {
+    tags: ['slow'],
+  }, async () => {
     const backend = await open()
     for (const name of hostFiles()) {
       const pid = Number(name.split('-')[2])

@@ -1,7 +1,7 @@
 /** Tests that server and runner derive equal, unique IDs, in the order of inserts. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { SEED } from '../../testing/seeds.ts'
 import { documentId, documentIdSource } from './document-ids.ts'
 import { idMillis, tableOfId } from './ids.ts'
@@ -30,7 +30,7 @@ test(`an ID names its table and its time (SVC_SEED=${SEED})`, () => {
     expect(tableOfId(id)).toBe(name)
     expect(idMillis(id)).toBe(Number(of.nowMicros / 1_000n))
   })
-  fc.assert(property, { seed: SEED, numRuns: 2_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(2_000) })
 })
 
 test(`IDs of one invocation ascend with its inserts (SVC_SEED=${SEED})`, () => {
@@ -39,7 +39,7 @@ test(`IDs of one invocation ascend with its inserts (SVC_SEED=${SEED})`, () => {
     expect(ascending.toSorted()).toEqual(ascending)
     expect(new Set(ascending).size).toBe(some.length)
   })
-  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(1_000) })
 })
 
 test(`one invocation derives equal IDs, and another one derives others (SVC_SEED=${SEED})`, () => {
@@ -50,5 +50,5 @@ test(`one invocation derives equal IDs, and another one derives others (SVC_SEED
     const atOnce = { ...other, nowMicros: of.nowMicros }
     expect(ids).not.toContain(idOf(atOnce, some[0]!))
   })
-  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(1_000) })
 })

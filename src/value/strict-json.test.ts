@@ -1,6 +1,6 @@
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { SEED } from '../../testing/seeds.ts'
 import { canonicalJson } from './canonical-json.ts'
 import { type Json, parseKeptJson, parseStrictJson } from './strict-json.ts'
@@ -18,11 +18,13 @@ describe('strict JSON', () => {
         expect(parseStrictJson(text)).toEqual(JSON.parse(text))
         expect(parseStrictJson(new TextEncoder().encode(text))).toEqual(JSON.parse(text))
       }),
-      { numRuns: 2_000 },
+      { numRuns: inputs(2_000) },
     )
   })
 
-  test('no text crashes the parser, and JSON.parse accepts each text that it accepts', () => {
+  test('no text crashes the parser, and JSON.parse accepts each text that it accepts', {
+    tags: ['slow'],
+  }, () => {
     const noise = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.stringMatching(/^[[\]{}":,0-9eE+.\\u truefalsn-]{0,30}$/),
@@ -38,7 +40,7 @@ describe('strict JSON', () => {
         }
         expect(value).toEqual(JSON.parse(text))
       }),
-      { numRuns: 20_000 },
+      { numRuns: inputs(20_000) },
     )
   })
 
@@ -80,7 +82,7 @@ describe('strict JSON', () => {
       expect(found).toBe(outcome(`${it} `))
       expect(outcome(it, limits)).toBe(outcome(`${it} `, limits))
     })
-    fc.assert(property, { seed: SEED, numRuns: 20_000 })
+    fc.assert(property, { seed: SEED, numRuns: inputs(20_000) })
     expect(accepted).toBeGreaterThan(2_000)
   })
 
@@ -139,7 +141,7 @@ describe('canonical JSON', () => {
         expect(canonicalJson(shuffled(value as Json))).toBe(text)
         expect(canonicalJson(JSON.parse(text))).toBe(text)
       }),
-      { numRuns: 1_000 },
+      { numRuns: inputs(1_000) },
     )
   })
 
@@ -174,7 +176,9 @@ test('a text that is kept in parts is read as any other', () => {
   }
 })
 
-test('a part of a text that is kept does not hold the whole text in memory', () => {
+test('a part of a text that is kept does not hold the whole text in memory', {
+  tags: ['slow'],
+}, () => {
   const [count, blanks] = [100, ' '.repeat(100_000)]
   const texts = Array.from({ length: count }, (_, i) => `${blanks}{"name":"part ${i}"}`)
   const kept = texts.map((text) => (parseKeptJson(text) as { readonly name: string }).name)

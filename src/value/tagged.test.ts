@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../testing/arbitrary-values.ts'
-import { fc } from '../../testing/properties.ts'
+import { fc, inputs } from '../../testing/properties.ts'
 import { decodeStored, encodeStored } from './stored.ts'
 import { type Json, parseStrictJson } from './strict-json.ts'
 import { decodeTagged, encodeTagged } from './tagged.ts'
@@ -22,7 +22,7 @@ describe('tagged values', () => {
         expect(valueEquals(back, value)).toBe(true)
         expect(encodeTagged(back)).toBe(text)
       }),
-      { numRuns: 2_000 },
+      { numRuns: inputs(2_000) },
     )
   })
 
@@ -33,7 +33,7 @@ describe('tagged values', () => {
         expect(encodeTagged(decodeStored(text))).toBe(encodeTagged(value))
         expect(encodeStored(decodeStored(text))).toBe(text)
       }),
-      { numRuns: 2_000 },
+      { numRuns: inputs(2_000) },
     )
   })
 

@@ -123,7 +123,7 @@ export function hostileSuite(stride: number): void {
       await expect(rejection(files)).rejects.toThrow('the restore was not rejected')
     })
 
-    test('an altered byte is found, and the file is named', async () => {
+    test('an altered byte is found, and the file is named', { tags: ['slow'] }, async () => {
       const accepted: string[] = []
       for (const [path, bytes] of files) {
         // Sidecars are short, and each of their bytes has a meaning of its own.

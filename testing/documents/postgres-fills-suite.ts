@@ -83,65 +83,60 @@ async function keysOf(store: DocumentStore, index: number): Promise<string[]> {
 }
 
 export function fillSuite(documents: number, timeout: number): void {
-  test(
-    `an index is added to ${documents} documents without stopping traffic`,
-    async () => {
-      const database = await freshDatabase()
-      const store = await openDocuments(database.url)
-      try {
-        for (let from = 0; from < documents; from += BATCH) {
-          await commitAndTime(store, filling(from, BATCH))
-        }
-        const items = Array.from({ length: documents }, (_, number) => itemOf(BigInt(number % 100)))
-        const [index] = await store.ensureIndexes([DEFINITION])
-        const begin = performance.now()
-        let building = true
-        const built = store.buildIndex(index!.id).finally(() => {
-          building = false
-        })
-        const waits: number[] = []
-        for (let i = 0; building; i++) {
-          // Documents from the whole table: before and after the position of the build.
-          const number = (i * 7_919) % documents
-          const next = [{ group: 0n, fields: null }, itemOf(7n), itemOf(items[number]!.group)][
-            i % 3
-          ]!
-          const indexes = store.listIndexes()
-          waits.push(await commitAndTime(store, [change(items, indexes, number, next)]))
-          await store.read(documentId('items', (i * 31) % documents), store.latestSequence)
-        }
-        await built
-        const seconds = (performance.now() - begin) / 1000
-        waits.sort((a, b) => a - b)
-        const [median, most] = [waits[waits.length >> 1]!, waits.at(-1)!]
-        process.stdout.write(
-          `${documents} documents in ${seconds.toFixed(1)} s, ${waits.length} commits meanwhile: ` +
-            `median ${median.toFixed(1)} ms, at most ${most.toFixed(0)} ms\n`,
-        )
-        expect(waits.length).toBeGreaterThanOrEqual(COMMITS_MIN)
-        if (documents >= LONG_DOCUMENTS) {
-          expect(median).toBeLessThan(COMMIT_MILLIS_MEDIAN)
-          expect(most).toBeLessThan(COMMIT_MILLIS_MAX)
-        }
-        const expected = items.flatMap(({ fields }, number) =>
-          fields === null
-            ? []
-            : [
-                indexKey(DEFINITION, {
-                  id: documentId('items', number),
-                  createdAtMicros: 0n,
-                  fields,
-                }),
-              ],
-        )
-        expect((await keysOf(store, index!.id)).join('\n') === expected.sort().join('\n')).toBe(
-          true,
-        )
-      } finally {
-        await store.close()
-        await database.drop()
+  test(`an index is added to ${documents} documents without stopping traffic`, {
+    tags: ['slow'],
+    timeout: timeout,
+  }, async () => {
+    const database = await freshDatabase()
+    const store = await openDocuments(database.url)
+    try {
+      for (let from = 0; from < documents; from += BATCH) {
+        await commitAndTime(store, filling(from, BATCH))
       }
-    },
-    timeout,
-  )
+      const items = Array.from({ length: documents }, (_, number) => itemOf(BigInt(number % 100)))
+      const [index] = await store.ensureIndexes([DEFINITION])
+      const begin = performance.now()
+      let building = true
+      const built = store.buildIndex(index!.id).finally(() => {
+        building = false
+      })
+      const waits: number[] = []
+      for (let i = 0; building; i++) {
+        // Documents from the whole table: before and after the position of the build.
+        const number = (i * 7_919) % documents
+        const next = [{ group: 0n, fields: null }, itemOf(7n), itemOf(items[number]!.group)][i % 3]!
+        const indexes = store.listIndexes()
+        waits.push(await commitAndTime(store, [change(items, indexes, number, next)]))
+        await store.read(documentId('items', (i * 31) % documents), store.latestSequence)
+      }
+      await built
+      const seconds = (performance.now() - begin) / 1000
+      waits.sort((a, b) => a - b)
+      const [median, most] = [waits[waits.length >> 1]!, waits.at(-1)!]
+      process.stdout.write(
+        `${documents} documents in ${seconds.toFixed(1)} s, ${waits.length} commits meanwhile: ` +
+          `median ${median.toFixed(1)} ms, at most ${most.toFixed(0)} ms\n`,
+      )
+      expect(waits.length).toBeGreaterThanOrEqual(COMMITS_MIN)
+      if (documents >= LONG_DOCUMENTS) {
+        expect(median).toBeLessThan(COMMIT_MILLIS_MEDIAN)
+        expect(most).toBeLessThan(COMMIT_MILLIS_MAX)
+      }
+      const expected = items.flatMap(({ fields }, number) =>
+        fields === null
+          ? []
+          : [
+              indexKey(DEFINITION, {
+                id: documentId('items', number),
+                createdAtMicros: 0n,
+                fields,
+              }),
+            ],
+      )
+      expect((await keysOf(store, index!.id)).join('\n') === expected.sort().join('\n')).toBe(true)
+    } finally {
+      await store.close()
+      await database.drop()
+    }
+  })
 }

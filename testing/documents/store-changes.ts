@@ -141,7 +141,9 @@ function contentTests(context: StoreContext): void {
     }
   }
 
-  test(`changes have what each snapshot has after each sequence (SVC_SEED=${SEED})`, async () => {
+  test(`changes have what each snapshot has after each sequence (SVC_SEED=${SEED})`, {
+    tags: ['slow'],
+  }, async () => {
     const stored = await randomBatches(context, new Random(SEED))
     const { sequence } = context.model
     await compare(stored, [...Array(sequence + 1).keys()])
@@ -348,7 +350,9 @@ function retentionTests(context: StoreContext): void {
     expect(distinct(await versionPages(context.store, range))).toEqual(changed(model, range))
   })
 
-  test(`changes with all tombstones have all changes (SVC_SEED=${SEED})`, async () => {
+  test(`changes with all tombstones have all changes (SVC_SEED=${SEED})`, {
+    tags: ['slow'],
+  }, async () => {
     const { model } = context
     const random = new Random(SEED)
     await randomBatches(context, random)

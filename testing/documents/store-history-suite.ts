@@ -2,7 +2,7 @@
 
 import { expect, test } from 'vitest'
 import type { DocumentStore, DocumentWrite, PhysicalIndex } from '../../src/documents/store.ts'
-import { fc } from '../properties.ts'
+import { fc, inputs } from '../properties.ts'
 import {
   documentId,
   EVERYTHING,
@@ -129,7 +129,9 @@ class History {
 const RUNS = process.env.SVC_TEST_LONG === '1' ? 60 : 20
 
 export function documentHistorySuite(name: string, make: () => Promise<StoreHarness>): void {
-  test(`any history of ${name} is read as if every version were kept`, async () => {
+  test(`any history of ${name} is read as if every version were kept`, {
+    tags: ['slow'],
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
         const harness = await make()
@@ -141,7 +143,7 @@ export function documentHistorySuite(name: string, make: () => Promise<StoreHarn
           await history.end()
         }
       }),
-      { numRuns: RUNS },
+      { numRuns: inputs(RUNS) },
     )
   })
 }

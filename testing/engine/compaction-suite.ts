@@ -41,7 +41,9 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       return { narrow, last, table }
     }
 
-    test('a compaction removes undeclared fields, and ends the projection', async () => {
+    test('a compaction removes undeclared fields, and ends the projection', {
+      tags: ['slow'],
+    }, async () => {
       const { narrow, last, table } = await afterRetirement()
       expect(table.projection).not.toBeNull()
       expect(await narrow.compact({ dryRun: true })).toEqual({
@@ -59,7 +61,9 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(await narrow.compact()).toEqual({ read: 2, changed: 0, removedFields: 0 })
     })
 
-    test('a call that reads earlier versions does not see the removed fields', async () => {
+    test('a call that reads earlier versions does not see the removed fields', {
+      tags: ['slow'],
+    }, async () => {
       const { narrow, last, table } = await afterRetirement()
       const range = { table: 'users', index: null, equal: [], order: 'asc', limit: 9, next: 'none' }
       const listing = narrow.query(['get', last], 'pause', ['range', range as never])
@@ -90,7 +94,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(await narrow.get(id)).toEqual(BARE)
     })
 
-    test('fields that another Release in use declares stay', async () => {
+    test('fields that another Release in use declares stay', { tags: ['slow'] }, async () => {
       const { narrow, last, table } = await afterRetirement()
       const nick = evolution.release({ ...NARROW, nick: optional(string) })
       const declared = [narrow.release, nick.release]
@@ -100,7 +104,9 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(await nick.get(last)).toEqual({ ...BARE, nick: 'a' })
     })
 
-    test('an upgraded store has the declared fields after a compaction', async () => {
+    test('an upgraded store has the declared fields after a compaction', {
+      tags: ['slow'],
+    }, async () => {
       const { narrow } = await afterRetirement()
       await evolution.store.setFieldShapes(new Map([['users', 'any']]))
       await evolution.engine.close()
@@ -112,7 +118,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(table.projection).toBeNull()
     })
 
-    test('a table of many documents is compacted in batches', async () => {
+    test('a table of many documents is compacted in batches', { tags: ['slow'] }, async () => {
       const { narrow, last } = await afterRetirement(1_200)
       const first = await narrow.compactBatch({}, undefined)
       expect(first).toMatchObject({ read: 500, changed: 500, next: expect.any(String) })
@@ -127,7 +133,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(await evolution.stored(last)).toEqual(BARE)
     })
 
-    test('a Release that is prepared meanwhile keeps its fields', async () => {
+    test('a Release that is prepared meanwhile keeps its fields', { tags: ['slow'] }, async () => {
       const { narrow, table } = await afterRetirement(600)
       const first = await narrow.compactBatch({}, undefined)
       const wide = evolution.release(WIDE)
@@ -140,7 +146,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(await narrow.get(id)).toEqual(BARE)
     })
 
-    test('a compaction continues from the start after a restart', async () => {
+    test('a compaction continues from the start after a restart', { tags: ['slow'] }, async () => {
       const { narrow } = await afterRetirement(600)
       const first = await narrow.compactBatch({}, undefined)
       await evolution.engine.close()
@@ -154,7 +160,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(table.projection).toBeNull()
     })
 
-    test('a second compaction of a table ends the first one', async () => {
+    test('a second compaction of a table ends the first one', { tags: ['slow'] }, async () => {
       const { narrow } = await afterRetirement(600)
       const first = await narrow.compactBatch({}, undefined)
       const second = await narrow.compactBatch({}, undefined)
@@ -164,7 +170,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(await narrow.compactBatch({}, second.next!)).toMatchObject({ next: null })
     })
 
-    test.each(['x', ''])('the cursor %j is rejected', async (after) => {
+    test.each(['x', ''])('the cursor %j is rejected', { tags: ['slow'] }, async (after) => {
       const { narrow } = await afterRetirement()
       await expect(narrow.compactBatch({}, after)).rejects.toMatchObject({
         code: 'PRODUCT_INVALID',
@@ -172,7 +178,7 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       })
     })
 
-    test('unknown members of open unions stay as they are', async () => {
+    test('unknown members of open unions stay as they are', { tags: ['slow'] }, async () => {
       const member = (text: string): ValidatorJson => ({
         type: 'object',
         fields: { kind: { type: 'literal', value: { string: text } }, [text]: string },

@@ -1,8 +1,8 @@
 /**
- * Runs fuzz tests: a number of inputs that `npm test` has time for, and a million in the nightly
- * run. Each input has a seed of its own, which a failure prints: `SVC_SEED=<seed>` replays it.
+ * Runs fuzz tests: a fifth of the inputs in `npm test`, and a million in the long run. Each input has a seed of its own, which a failure prints: `SVC_SEED=<seed>` replays it.
  */
 import { expect, test } from 'vitest'
+import { inputs } from '../properties.ts'
 
 const given = process.env.SVC_SEED
 const isLong = process.env.SVC_TEST_LONG === '1'
@@ -13,8 +13,8 @@ const BATCH = 64
 const TIMEOUT_MILLIS = 1_800_000
 
 /**
- * `check` throws, or rejects, if an input shows a defect. `shortRuns` is the number of inputs in
- * `npm test`, and `longRuns` that in the nightly run, for a check that takes long.
+ * `check` throws, or rejects, if an input shows a defect. `longRuns` is the number of inputs in the
+ * long run, and `shortRuns` that in a run of all tests.
  */
 export function fuzz(
   name: string,
@@ -23,7 +23,7 @@ export function fuzz(
   longRuns: number = LONG_RUNS,
 ): void {
   const first = given === undefined ? Date.now() >>> 0 : Number(given) >>> 0
-  const usual = isLong ? longRuns : shortRuns
+  const usual = isLong ? longRuns : inputs(shortRuns)
   const runs = given === undefined ? usual : 1
   const runSeed = async (seed: number): Promise<void> => {
     try {

@@ -176,7 +176,9 @@ describe.each([
   })
   afterEach(() => bench.close())
 
-  test('a base has what its snapshot sees, although commits go on', async () => {
+  test('a base has what its snapshot sees, although commits go on', {
+    tags: ['slow'],
+  }, async () => {
     let pages = 0
     const busy = {
       schema: () => store.schema(),
@@ -224,7 +226,7 @@ describe.each([
     ])
   })
 
-  test('several bases share the bytes of files and artifacts', async () => {
+  test('several bases share the bytes of files and artifacts', { tags: ['slow'] }, async () => {
     await base(store, 2)
     const names = async () => {
       const blobs = `${directoryOf(ADDRESS)}/blobs`
@@ -252,7 +254,7 @@ describe.each([
     expect((await verifyBackup(source(), await selectBackup(target, ADDRESS))).counts.blob).toBe(1)
   })
 
-  test('bytes that are damaged are left out and reported', async () => {
+  test('bytes that are damaged are left out and reported', { tags: ['slow'] }, async () => {
     const path = join(root.path, 'files/sha256', sha256Hex(FILE).slice(0, 2))
     await Bun.write(join(path, sha256Hex(FILE).slice(2)), 'Bytes of a stored file')
     const { damaged } = await base(store, 2)
@@ -305,7 +307,9 @@ describe.each([
   })
 })
 
-test('files in an S3-compatible store are in a base, short ones and long ones', async () => {
+test('files in an S3-compatible store are in a base, short ones and long ones', {
+  tags: ['slow'],
+}, async () => {
   const s3 = new S3Server()
   const keys = { bucket: 'files', region: 'auto', accessKeyId: 'a', secretAccessKey: 's' }
   blobs = await S3Blobs.open({
@@ -333,7 +337,9 @@ test('files in an S3-compatible store are in a base, short ones and long ones', 
   }
 })
 
-test('both stores have the same documents and the same digest of them', async () => {
+test('both stores have the same documents and the same digest of them', {
+  tags: ['slow'],
+}, async () => {
   const ends = []
   for (const make of [sqliteBench, postgresBench]) {
     const bench = await make(directory)
@@ -352,7 +358,9 @@ test('both stores have the same documents and the same digest of them', async ()
   expect(ends[0]).toEqual(ends[1])
 })
 
-test('the segments that say what a base has are written while no increment is', async () => {
+test('the segments that say what a base has are written while no increment is', {
+  tags: ['slow'],
+}, async () => {
   const bench = await sqliteBench(directory)
   await commit(bench.store, 1, write('notes', 1, '{"a":1}'))
   const recipients = [await recipientOf(secret)]
@@ -380,7 +388,7 @@ test('the segments that say what a base has are written while no increment is', 
   await bench.close()
 })
 
-test('a base has the peppers only if the server gives them', async () => {
+test('a base has the peppers only if the server gives them', { tags: ['slow'] }, async () => {
   const store = await openSqliteDocuments(join(directory, 'documents.db'))
   try {
     const peppersOf = async (peppers: BackedUpPeppers | null) => {

@@ -235,6 +235,7 @@ describe('a damaged backup', () => {
   afterEach(() => bench.dispose())
 
   test('every byte that is altered is found, and its file is named', {
+    tags: ['slow'],
     timeout: 60_000,
   }, async () => {
     const { target } = bench

@@ -144,7 +144,9 @@ test('a backup can be restored up to the first gap of its increments', async () 
   expect(joinIncrements(backup)).toMatchObject({ toSequence: 6, increments: [{ number: 2 }] })
 })
 
-test('the bases are found without reading the increments between them', async () => {
+test('the bases are found without reading the increments between them', {
+  tags: ['slow'],
+}, async () => {
   const bases = []
   for (let sequence = 0; sequence < 60; sequence++) {
     if (sequence % 20 === 0) bases.push((await base(sequence)).number)
@@ -164,7 +166,10 @@ test('the bases are found without reading the increments between them', async ()
   expect([early.base.toSequence, early.segments.length]).toEqual([0, 63])
 })
 
-test('more than a thousand segments are read in their order', { timeout: 60_000 }, async () => {
+test('more than a thousand segments are read in their order', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   await base(0)
   for (let sequence = 0; sequence < 1_010; sequence++) {
     await append(sequence, sequence, new IncrementLines().finish())
@@ -176,7 +181,9 @@ test('more than a thousand segments are read in their order', { timeout: 60_000 
   expect(segments).toHaveLength(1_011)
 })
 
-test('the names of the blobs of a segment are in a file that its sidecar names', async () => {
+test('the names of the blobs of a segment are in a file that its sidecar names', {
+  tags: ['slow'],
+}, async () => {
   await base(0)
   await increment(0, 1, [...commit(1), BLOB, BLOB])
   const path = `${segmentPath(ADDRESS, 2)}.blobs`

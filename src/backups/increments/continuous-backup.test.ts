@@ -146,7 +146,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     })
   })
 
-  test('a server that starts again catches up with what was committed without it', async () => {
+  test('a server that starts again catches up with what was committed without it', {
+    tags: ['slow'],
+  }, async () => {
     await bench.commit([write('notes', 1, '{"a":0}'), write('notes', 2, '{}')])
     await started()
     await bench.commit([write('notes', 3, '{}')])
@@ -175,7 +177,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     expect((await rebuilt(2)).sequence).toBe(2)
   })
 
-  test('an operation that wrote nothing is caught up, whatever its time', async () => {
+  test('an operation that wrote nothing is caught up, whatever its time', {
+    tags: ['slow'],
+  }, async () => {
     await bench.commit([write('notes', 1, '{}')], (sequence) =>
       operationRecord(5, { commitSequence: sequence }),
     )
@@ -198,7 +202,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     expect([...state.operations.keys()].sort()).toEqual(ids)
   })
 
-  test('a base follows where retention has removed the tombstone of a deletion', async () => {
+  test('a base follows where retention has removed the tombstone of a deletion', {
+    tags: ['slow'],
+  }, async () => {
     await bench.commit([write('notes', 1, '{}'), write('notes', 2, '{}')])
     await started()
     await backup.stop()
@@ -216,7 +222,9 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     )
   })
 
-  test('a catch-up follows the files that its documents name and the rows of control', async () => {
+  test('a catch-up follows the files that its documents name and the rows of control', {
+    tags: ['slow'],
+  }, async () => {
     await started()
     await backup.stop()
     await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
@@ -236,7 +244,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
     expect([kinds.has('blob'), kinds.has('control')]).toEqual([true, true])
   })
 
-  test('files are named by an increment that follows their bytes', async () => {
+  test('files are named by an increment that follows their bytes', { tags: ['slow'] }, async () => {
     await started()
     await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
     await backup.flush()
@@ -250,7 +258,7 @@ describe.each(['SQLite', 'PostgreSQL'] as const)('a continuous backup of %s', (k
 describe('a target that fails', () => {
   beforeEach(() => begin('SQLite'))
 
-  test('commits wait for it, and are written when it answers', async () => {
+  test('commits wait for it, and are written when it answers', { tags: ['slow'] }, async () => {
     await started()
     target.isFailing = true
     await bench.commit([write('notes', 1, '{"a":1}')])
@@ -275,7 +283,9 @@ describe('a target that fails', () => {
     expect(state.control).toEqual(bench.controlRows())
   })
 
-  test('no increment has a document whose file the target does not take', async () => {
+  test('no increment has a document whose file the target does not take', {
+    tags: ['slow'],
+  }, async () => {
     await started()
     target.isFailing = true
     target.failingNames = '/blobs/'
@@ -288,7 +298,9 @@ describe('a target that fails', () => {
     expect([...(await rebuilt()).blobs.keys()]).toEqual([sha256Hex(FILE)])
   })
 
-  test('a new base follows where more commits wait than the memory for them holds', async () => {
+  test('a new base follows where more commits wait than the memory for them holds', {
+    tags: ['slow'],
+  }, async () => {
     backup = await newBackup({ bufferBytesMax: 4_096 })
     await started()
     target.isFailing = true
@@ -315,7 +327,9 @@ describe('a target that fails', () => {
 describe('the segments that are kept', () => {
   beforeEach(() => begin('SQLite'))
 
-  test('each moment of the retention and its files stay, and older ones are removed', async () => {
+  test('each moment of the retention and its files stay, and older ones are removed', {
+    tags: ['slow'],
+  }, async () => {
     backup = await newBackup({ retention: { days: 2, bases: 1 } })
     await started()
     await bench.commit([write('fil', 1, await bench.stageFile(FILE))])
@@ -354,6 +368,7 @@ describe('the segments that are kept', () => {
 
   test.each(['another chain', 'no chain'] as const)(
     'a file system that is mounted over the target and has %s is continued without a restart',
+    { tags: ['slow'] },
     async (found) => {
       const [below, mounted] = ['target', 'mounted'].map(
         (name) => new DirectoryTarget(join(bench.directory, name)),
@@ -394,7 +409,9 @@ describe('the segments that are kept', () => {
     },
   )
 
-  test('a file system that is unmounted is reported, and not replaced by another', async () => {
+  test('a file system that is unmounted is reported, and not replaced by another', {
+    tags: ['slow'],
+  }, async () => {
     const mounted = new DirectoryTarget(join(bench.directory, 'target'))
     const below = new DirectoryTarget(join(bench.directory, 'below'))
     await Bun.write(join(below.location, '.keep'), '')
@@ -413,7 +430,9 @@ describe('the segments that are kept', () => {
     expect(backup.state()).toMatchObject({ failure: null, newestSequence: 1 })
   })
 
-  test('documents that lack commits of their backup begin a new history', async () => {
+  test('documents that lack commits of their backup begin a new history', {
+    tags: ['slow'],
+  }, async () => {
     await started()
     await bench.commit([write('notes', 1, '{"a":1}')])
     await bench.commit([write('notes', 2, '{"a":2}')])
@@ -446,7 +465,7 @@ describe('the segments that are kept', () => {
     )
   })
 
-  test('the last increment is written when the server stops', async () => {
+  test('the last increment is written when the server stops', { tags: ['slow'] }, async () => {
     await started()
     await bench.commit([write('notes', 1, '{}')])
     await backup.stop()

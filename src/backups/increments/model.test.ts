@@ -2,6 +2,8 @@
  * Goal: what a reader rebuilds from the segments is the state of the server at that sequence.
  * Method: random commits, changes of the control and identity databases, files, bases, restarts and
  * failures of the target. The test keeps the documents of each sequence itself.
+ *
+ * @module-tag slow
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

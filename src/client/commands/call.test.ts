@@ -126,7 +126,7 @@ describe('svc call', () => {
     }
   })
 
-  it('waits for a server that stops as long as a restart takes', async () => {
+  it('waits for a server that stops as long as a restart takes', { tags: ['slow'] }, async () => {
     let restarts = true
     server.intercept = ({ path }) => {
       const isAway = path === '/v1/mutation' && (!restarts || client.pausedMillis < 16_000)

@@ -66,7 +66,7 @@ describe('svc environments update', () => {
     [['--workspace-targets', 'denied'], { workspaceTargets: 'denied' }],
     [['--no-location'], { location: null }],
     [['--purpose', 'production', '--region', 'eu'], { purpose: 'production', region: 'eu' }],
-  ])('keeps the settings that %j does not name', async (args, changed) => {
+  ])('keeps the settings that %j does not name', { tags: ['slow'] }, async (args, changed) => {
     expect((await run('update', ...args)).exit).toBe(0)
     const [{ method, path, body }] = changes() as [Recorded]
     expect([method, path]).toEqual(['PUT', server.base])

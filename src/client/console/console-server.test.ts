@@ -412,7 +412,9 @@ describe('a call', () => {
     expect(sent).toEqual([])
   })
 
-  test('a call beyond those in flight is rejected, and so is a stream', async () => {
+  test('a call beyond those in flight is rejected, and so is a stream', {
+    tags: ['slow'],
+  }, async () => {
     const cookie = await openPage()
     const gate = Promise.withResolvers<void>()
     answer = async () => {

@@ -159,7 +159,9 @@ describe('a download', () => {
     expect(asked).toHaveLength(1)
   })
 
-  test('a stolen address gives other pages, programs and users nothing', async () => {
+  test('a stolen address gives other pages, programs and users nothing', {
+    tags: ['slow'],
+  }, async () => {
     const path = await prepared()
     const { port } = new URL(server.origin)
     const attacks: readonly [string, HeaderMap][] = [
@@ -242,7 +244,9 @@ describe('a download', () => {
     expect([status, JSON.parse(body).error.code]).toEqual([404, 'PRODUCT_NOT_FOUND'])
   })
 
-  test('an object of several ranges is saved whole, and cut off where it is replaced', async () => {
+  test('an object of several ranges is saved whole, and cut off where it is replaced', {
+    tags: ['slow'],
+  }, async () => {
     const size = RANGE_BYTES + 5
     const bytes = Buffer.alloc(size, 'a')
     let tag = '"1"'
@@ -285,7 +289,9 @@ describe('a download', () => {
     expect(headers).toContain('content-length: 0')
   })
 
-  test('a browser that reads nothing stops the server, so nothing is kept in memory', async () => {
+  test('a browser that reads nothing stops the server, so nothing is kept in memory', {
+    tags: ['slow'],
+  }, async () => {
     const size = 256 * MIB
     let [written, isWaiting] = [0, false]
     answer = async (_, response) => {
@@ -366,7 +372,9 @@ describe('an upload', () => {
     })
   })
 
-  test('another page, and a request without its headers, upload nothing', async () => {
+  test('another page, and a request without its headers, upload nothing', {
+    tags: ['slow'],
+  }, async () => {
     const { host } = new URL(server.origin)
     const attacks: readonly [string, HeaderMap][] = [
       ['another origin', { origin: 'http://127.0.0.1:1' }],
@@ -391,13 +399,17 @@ describe('an upload', () => {
     expect(asked).toEqual([])
   })
 
-  test('a file above the bound is rejected before the server is asked', async () => {
+  test('a file above the bound is rejected before the server is asked', {
+    tags: ['slow'],
+  }, async () => {
     const { status, body } = await upload('x'.repeat(CONSOLE_OBJECT_BYTES_MAX + 1))
     expect([status, JSON.parse(body).error.code]).toEqual([413, 'PLATFORM_BODY_TOO_LARGE'])
     expect(asked).toEqual([])
   })
 
-  test('a server that reads nothing stops the page, so nothing is kept in memory', async () => {
+  test('a server that reads nothing stops the page, so nothing is kept in memory', {
+    tags: ['slow'],
+  }, async () => {
     const size = CONSOLE_OBJECT_BYTES_MAX
     const reading = Promise.withResolvers<void>()
     const digest = Promise.withResolvers<string>()

@@ -45,7 +45,7 @@ test('a rejected call is kept with its reason and session, for its user alone', 
   expect(statSync(dirname(path())).mode & 0o777).toBe(0o700)
 })
 
-test('calls are written without a flush', async () => {
+test('calls are written without a flush', { tags: ['slow'] }, async () => {
   record().add('insertDocument', fault, subject)
   await expect.poll(toolsOf, { timeout: 120_000 }).toEqual(['insertDocument'])
 })

@@ -116,7 +116,9 @@ test('names of properties of every object are no tools', () => {
   }
 })
 
-test('the schema of each tool is a JSON Schema whose names do not collide', () => {
+test('the schema of each tool is a JSON Schema whose names do not collide', {
+  tags: ['slow'],
+}, () => {
   const ajv = new Ajv2020({ strict: false, formats: { password: true } })
   for (const tool of TOOLS) {
     const { name, inputSchema, description } = listedTool(tool)

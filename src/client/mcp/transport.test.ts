@@ -87,7 +87,7 @@ describe('a message that is too long', () => {
     expect(JSON.parse(sent)).not.toHaveProperty('id')
   })
 
-  test('needs no more memory than a message that fits', async () => {
+  test('needs no more memory than a message that fits', { tags: ['slow'] }, async () => {
     const before = process.memoryUsage().arrayBuffers
     for (let i = 0; i < 16; i += 1) await write(...parts)
     Bun.gc(true)

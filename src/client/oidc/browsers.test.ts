@@ -70,7 +70,7 @@ describe('the process of svc login --browser', () => {
 
   const login = (): string[] => ['login', '--url', server.origin, '--browser', '--json']
 
-  it('opens the browser, which shows the final page', async () => {
+  it('opens the browser, which shows the final page', { tags: ['slow'] }, async () => {
     const visit = 'const page = await (await fetch(process.argv.at(-1))).text()'
     const keep = `require('node:fs').writeFileSync('${directory}/page', page)`
     launcher(`exec ${process.execPath} -e "${visit};${keep}" "$1"`)
@@ -84,7 +84,7 @@ describe('the process of svc login --browser', () => {
     await expect.poll(page).toContain('You are logged in')
   })
 
-  it('ends with 130 after an interrupt and closes its port', async () => {
+  it('ends with 130 after an interrupt and closes its port', { tags: ['slow'] }, async () => {
     let address = ''
     const ran = await runProcess(client, [...login(), '--no-open'], (child) => {
       child.stderr?.on('data', (chunk) => {
@@ -97,7 +97,7 @@ describe('the process of svc login --browser', () => {
     await expect(fetch(new URL(url).searchParams.get('redirect_uri')!)).rejects.toThrow()
   })
 
-  it('prints the address without a browser, and waits', async () => {
+  it('prints the address without a browser, and waits', { tags: ['slow'] }, async () => {
     const ran = await runProcess(client, login(), (child) => {
       let text = ''
       child.stderr?.on('data', (chunk) => {

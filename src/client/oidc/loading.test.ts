@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { expect, test } from 'vitest'

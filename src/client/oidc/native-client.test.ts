@@ -45,7 +45,9 @@ function route(url: string, init: RequestInit): Promise<Response> {
 
 const LOGIN = ['login', '--url', LOCAL_ORIGIN, '--browser']
 
-test('a person is linked by an invitation and logs in without one afterwards', async () => {
+test('a person is linked by an invitation and logs in without one afterwards', {
+  tags: ['slow'],
+}, async () => {
   const rejected = await client.run(...LOGIN)
   expect([rejected.exit, rejected.err]).toEqual([3, expect.stringContaining('--code-env')])
   expect((await page).title).toBe('The login failed')

@@ -45,7 +45,7 @@ async function isGiven(millis = 100_000): Promise<boolean> {
 }
 
 describe('a lock', () => {
-  it('a lock has one holder at a time', async () => {
+  it('a lock has one holder at a time', { tags: ['slow'] }, async () => {
     let [holders, most, runs] = [0, 0, 0]
     const work = async (): Promise<void> => {
       most = Math.max(most, ++holders)
@@ -79,7 +79,9 @@ describe('a lock', () => {
     expect(readdirSync(directory)).toEqual(given ? [] : ['x.lock'])
   })
 
-  it('a lock with a foreign file is taken over when the file is old', async () => {
+  it('a lock with a foreign file is taken over when the file is old', {
+    tags: ['slow'],
+  }, async () => {
     for (const content of ['', '{', '{"nonce":"../../x","pid":1}', 'null']) {
       leave(content, 30)
       expect(await isGiven(300)).toBe(false)
@@ -88,7 +90,9 @@ describe('a lock', () => {
     }
   })
 
-  it('a lock of a dead process is taken over by exactly one process', async () => {
+  it('a lock of a dead process is taken over by exactly one process', {
+    tags: ['slow'],
+  }, async () => {
     const dead = { ...(await ownerFile()), pid: 2 ** 22 + 1 }
     for (let round = 0; round < 20; round++) {
       leave({ ...dead, nonce: `dead_nonce_${String(round).padStart(5, '0')}` })

@@ -147,7 +147,9 @@ describe('a process that is killed while it stores a session', () => {
     return JSON.parse(readFileSync(credentials, 'utf8')).operatorName
   }
 
-  it('leaves the old or the new file and does not block the next process', () => {
+  it('leaves the old or the new file and does not block the next process', {
+    tags: ['slow'],
+  }, () => {
     expect(start(0, 'old')).toMatchObject({ status: 0, stderr: '' })
     const names = new Set<string>()
     let step = 1

@@ -32,7 +32,9 @@ function refreshes(): Recorded[] {
 const PROCESSES = process.env.SVC_TEST_LONG === '1' ? 16 : 6
 
 describe('a session', () => {
-  it('a session is refreshed once after a 401, and stored before its token is used', async () => {
+  it('a session is refreshed once after a 401, and stored before its token is used', {
+    tags: ['slow'],
+  }, async () => {
     server.expireAccess()
     let storedAtUse: Json | undefined
     server.intercept = ({ path, headers }) => {
@@ -202,7 +204,9 @@ function startStatus(): Promise<{ exit: number | null; out: string }> {
 }
 
 describe('parallel processes', () => {
-  it('refresh an expired access token once, and none is logged out', async () => {
+  it('refresh an expired access token once, and none is logged out', {
+    tags: ['slow'],
+  }, async () => {
     server.expireAccess()
     // All have sent the expired token before the first 401 is returned.
     let waiting = 0
@@ -218,7 +222,9 @@ describe('parallel processes', () => {
     expect(readdirSync(join(client.home, 'config'))).toEqual(['credentials-v1.json'])
   })
 
-  it('never send a consumed refresh token, even if their tokens expire all the time', async () => {
+  it('never send a consumed refresh token, even if their tokens expire all the time', {
+    tags: ['slow'],
+  }, async () => {
     // A token of one second is always about to expire, so every process refreshes or adopts.
     server.accessLifetimeMs = 1_000
     server.expireAccess()

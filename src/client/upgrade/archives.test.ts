@@ -98,7 +98,7 @@ test('a member that is larger than any release rejects the archive', async () =>
   }
 })
 
-test('more members than any release has reject the archive', async () => {
+test('more members than any release has reject the archive', { tags: ['slow'] }, async () => {
   const many = Array.from({ length: 1_001 }, (_, i) => file(`file${i}`, ''))
   await expect(unpack(packed(many))).rejects.toEqual(untrusted('larger than a release'))
 })

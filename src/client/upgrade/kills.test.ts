@@ -2,6 +2,8 @@
  * Goal: after a kill at any moment both names are a whole executable, and the next run finishes.
  * Method: a process that kills itself before its N-th change of a file, for every N, and one that
  * is killed by each program that it runs.
+ *
+ * @module-tag slow
  */
 import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

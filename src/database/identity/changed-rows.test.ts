@@ -71,7 +71,9 @@ test('the first read has every row', async () => {
   expect(found).toEqual(all)
 })
 
-test('a read has the rows that were added or changed since the confirmed one', async () => {
+test('a read has the rows that were added or changed since the confirmed one', {
+  tags: ['slow'],
+}, async () => {
   // Other tests write into other databases of the cluster.
   do await catchUp()
   while (await changes.hasChanges())
@@ -87,7 +89,7 @@ test('a read has the rows that were added or changed since the confirmed one', a
   expect(await read()).toEqual(['s opr_2'])
 })
 
-test('all grants are read when one is added, changed or removed', async () => {
+test('all grants are read when one is added, changed or removed', { tags: ['slow'] }, async () => {
   await addOperator('opr_1')
   await addOperator('opr_2')
   await addGrant('opr_1')
@@ -110,7 +112,7 @@ test('all grants are read when one is added, changed or removed', async () => {
   expect(counts).toEqual([2, 1, 0])
 })
 
-test('a transaction that ends after others is read once', async () => {
+test('a transaction that ends after others is read once', { tags: ['slow'] }, async () => {
   const slow = await database.connect()
   await catchUp()
   await slow.query('begin')
@@ -134,7 +136,7 @@ test('a transaction that ends after others is read once', async () => {
   expect(await read()).toEqual([])
 })
 
-test('the audit is read from the time of the read before it', async () => {
+test('the audit is read from the time of the read before it', { tags: ['slow'] }, async () => {
   changes = new IdentityChanges(database, NOW)
   await addAudit('aud_old', NOW - 601_000_000n)
   await addAudit('aud_new', NOW - 599_000_000n)

@@ -55,7 +55,7 @@ async function rejectionOf(files: Readonly<Record<string, string>>): Promise<str
   return (error as Fault).detail!
 }
 
-test('the template builds into a package that a server accepts', async () => {
+test('the template builds into a package that a server accepts', { tags: ['slow'] }, async () => {
   const directory = join(newDirectory(), 'chat')
   writeWorkspace(directory, { name: 'Chat' })
   const built = await build(directory)
@@ -83,7 +83,9 @@ test('the template builds into a package that a server accepts', async () => {
   ])
 })
 
-test('equal sources build equal bytes, in any directory and any process', async () => {
+test('equal sources build equal bytes, in any directory and any process', {
+  tags: ['slow'],
+}, async () => {
   const files = {
     'lib/paths.js': 'export const paths = () => [typeof __dirname, __filename]\n',
     'functions/a.ts': PING,

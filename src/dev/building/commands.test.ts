@@ -32,7 +32,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 
 const request = () => ({ workspaceDirectory, describe: describeHere })
 
-test('a build writes only generated files that change', async () => {
+test('a build writes only generated files that change', { tags: ['slow'] }, async () => {
   expect((await runBuild(request())).changed).toEqual([])
   const types = join(workspaceDirectory, '_generated/svc.d.ts')
   const before = statSync(types).mtimeMs

@@ -55,7 +55,9 @@ async function rejectionOf(text: string): Promise<string> {
   return error.detail!
 }
 
-test('Crons are part of the manifest, sorted by name, with their arguments', async () => {
+test('Crons are part of the manifest, sorted by name, with their arguments', {
+  tags: ['slow'],
+}, async () => {
   const crons = await cronsOf(
     declared(`
   sweep: { every: { minutes: 10 }, function: internal.mail.sweep, overlap: 'queue' },
@@ -109,7 +111,7 @@ test.each([
   ['every: { hours: 1 }', 'function is undefined'],
   ['every: { hours: 1 }, function: internal.mail.sweep, overlap: "wait"', 'overlap is "wait"'],
   ['every: { hours: 1 }, function: internal.mail.sweep, at: 1', 'has no option "at"'],
-])('an invalid Cron is rejected with its line: %s', async (cron, message) => {
+])('an invalid Cron is rejected with its line: %s', { tags: ['slow'] }, async (cron, message) => {
   const detail = await rejectionOf(declared(`  digest: { ${cron} },`))
   expect(detail).toMatch(/^crons\.ts:\d+/)
   expect(detail).toContain(message)
@@ -122,12 +124,16 @@ test.each([
   ['internal.mail.send', '{}', 'at arguments'],
   ['internal.mail.send', '{ since: "now" }', 'a timestamp'],
   ['internal.mail.sweep', '{ more: 1 }', 'at arguments'],
-])('a call that would fail is rejected: %s(%s)', async (callee, input, rule) => {
-  const cron = `  digest: { every: { hours: 1 }, function: ${callee}, arguments: ${input} },`
-  const detail = await rejectionOf(declared(cron))
-  expect(detail).toMatch(/^crons\.ts:4\n {2}digest: expected /)
-  expect(detail).toContain(rule)
-})
+])(
+  'a call that would fail is rejected: %s(%s)',
+  { tags: ['slow'] },
+  async (callee, input, rule) => {
+    const cron = `  digest: { every: { hours: 1 }, function: ${callee}, arguments: ${input} },`
+    const detail = await rejectionOf(declared(cron))
+    expect(detail).toMatch(/^crons\.ts:4\n {2}digest: expected /)
+    expect(detail).toContain(rule)
+  },
+)
 
 test('a file that does not export Crons is rejected', async () => {
   expect(await rejectionOf('export const x = 1\n')).toContain('export default cronJobs({ ... })')

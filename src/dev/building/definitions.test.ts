@@ -19,7 +19,9 @@ function build(files: Readonly<Record<string, string>>): Promise<WorkspaceBuild>
   return buildWorkspace(directory, { describe: describeHere })
 }
 
-test('a Function without clients has those of the settings of its Workspace', async () => {
+test('a Function without clients has those of the settings of its Workspace', {
+  tags: ['slow'],
+}, async () => {
   const text = `import { internalQuery, query } from 'svc'
 const handler = () => 1n
 export const plain = query({ handler })

@@ -56,7 +56,9 @@ async function rejectionOf(text: string): Promise<string> {
   return error.detail!
 }
 
-test('migrations are part of the manifest, sorted by name, beside requires', async () => {
+test('migrations are part of the manifest, sorted by name, beside requires', {
+  tags: ['slow'],
+}, async () => {
   const options = `table: 'tasks', index: 'byTitle', batch: 7`
   const second = `  abc: migration({ ${options}, each: () => null }),`
   const text = declared(`${ADD}\n${second}`, `export const requires = ['old', 'add']\n`)
@@ -74,7 +76,9 @@ test('a Workspace without migrations has none in its manifest', async () => {
   expect(Object.keys(description)).toEqual(['functions', 'tables'])
 })
 
-test('the digest changes with the code, the index and the name, and nothing else', async () => {
+test('the digest changes with the code, the index and the name, and nothing else', {
+  tags: ['slow'],
+}, async () => {
   const digest = await digestOf(declared(ADD))
   const others = [
     ADD.replace("'low'", "'high'"),
@@ -122,11 +126,15 @@ test.each([
   [`table: 'tasks', each: (() => null).bind(null)`, 'each is a bound function'],
   [`table: 'tasks', each: () => null, size: 3`, 'has no option "size"'],
   [`table: 5, each: () => null`, 'Write the name of a table of schema.ts'],
-])('an invalid migration is rejected with its line: %s', async (content, message) => {
-  const detail = await rejectionOf(declared(`  add: migration({ ${content} }),`))
-  expect(detail).toMatch(/^migrations\.ts:3/)
-  expect(detail).toContain(message)
-})
+])(
+  'an invalid migration is rejected with its line: %s',
+  { tags: ['slow'] },
+  async (content, message) => {
+    const detail = await rejectionOf(declared(`  add: migration({ ${content} }),`))
+    expect(detail).toMatch(/^migrations\.ts:3/)
+    expect(detail).toContain(message)
+  },
+)
 
 test.each([
   ['export const x = 1\n', 'exports "x"'],
@@ -135,11 +143,15 @@ test.each([
   [declared(`  'a-b': migration({ table: 'tasks', each: () => null }),`), 'a migration "a-b"'],
   [declared(ADD, `export const requires = 'add'\n`), 'requires = ["addPriority"]'],
   [declared(ADD, `export const requires = ['add', 'add']\n`), 'lists "add" twice'],
-])('a file that is not one of migrations is rejected: %s', async (text, message) => {
-  const detail = await rejectionOf(text)
-  expect(detail).toMatch(/^migrations\.ts/)
-  expect(detail).toContain(message)
-})
+])(
+  'a file that is not one of migrations is rejected: %s',
+  { tags: ['slow'] },
+  async (text, message) => {
+    const detail = await rejectionOf(text)
+    expect(detail).toMatch(/^migrations\.ts/)
+    expect(detail).toContain(message)
+  },
+)
 
 test('more than 64 migrations are rejected', async () => {
   const names = Array.from({ length: 65 }, (_, i) => ADD.replace('add', `m${i}`))

@@ -141,13 +141,17 @@ export const internal = {
 `)
 })
 
-test('a new Workspace compiles with nothing installed, under the strictest settings too', () => {
+test('a new Workspace compiles with nothing installed, under the strictest settings too', {
+  tags: ['slow'],
+}, () => {
   expect(compile(chat)).toBe('')
   const strictest = ['--exactOptionalPropertyTypes', '--noPropertyAccessFromIndexSignature']
   expect(compile(chat, '--skipLibCheck', 'false', ...strictest)).toBe('')
 })
 
-test('the page of the chat template compiles with React and Vite alone, and finds mistakes', () => {
+test('the page of the chat template compiles with React and Vite alone, and finds mistakes', {
+  tags: ['slow'],
+}, () => {
   const packages = join(import.meta.dirname, '../../../node_modules')
   const modules = join(root, 'node_modules')
   mkdirSync(join(modules, '@types'), { recursive: true })
@@ -165,11 +169,15 @@ test('the page of the chat template compiles with React and Vite alone, and find
   writeFileSync(messages, text)
 })
 
-test.each(['api', 'empty'])('the template %s compiles with nothing installed', (template) => {
-  const directory = join(root, template)
-  writeWorkspace(directory, { name: 'New', template })
-  expect(compile(directory, '--skipLibCheck', 'false')).toBe('')
-})
+test.each(['api', 'empty'])(
+  'the template %s compiles with nothing installed',
+  { tags: ['slow'] },
+  (template) => {
+    const directory = join(root, template)
+    writeWorkspace(directory, { name: 'New', template })
+    expect(compile(directory, '--skipLibCheck', 'false')).toBe('')
+  },
+)
 
 test.each([
   ['of an author', MISTAKES],
@@ -178,7 +186,7 @@ test.each([
   ['with migrations', MIGRATION_MISTAKES],
   ['with routes of other services', HTTP_MISTAKES],
   ['of a test', TEST_KIT_MISTAKES],
-])('the compiler finds the mistakes %s, and nothing else', (_, source) => {
+])('the compiler finds the mistakes %s, and nothing else', { tags: ['slow'] }, (_, source) => {
   writeFileSync(join(chat, 'functions/mistakes.ts'), source)
   expect(compile(chat, '--skipLibCheck', 'false')).toBe('')
   const bare = source.replaceAll(/^.*@ts-expect-error.*$/gm, '')
@@ -207,7 +215,7 @@ test('a document has its defaults where it is read, and may lack them where it i
   expect(compile(directory, ...strictest)).toBe('')
 })
 
-test('an application compiles with the references alone', () => {
+test('an application compiles with the references alone', { tags: ['slow'] }, () => {
   const application = join(root, 'application')
   mkdirSync(application)
   const api = readFileSync(join(chat, '_generated/api.ts'), 'utf8')

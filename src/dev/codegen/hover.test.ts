@@ -1,4 +1,8 @@
-/** The texts that an editor shows for the types of documents. */
+/**
+ * The texts that an editor shows for the types of documents.
+ *
+ * @module-tag slow
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -38,7 +38,9 @@ beforeEach(async () => {
 afterEach(() => copied.dispose())
 
 describe('a copy', () => {
-  test('a copy has the documents of the newest state with their sequences', async () => {
+  test('a copy has the documents of the newest state with their sequences', {
+    tags: ['slow'],
+  }, async () => {
     await server.commit(1, person(1, {}), person(2, {}), person(3, { name: 'gone' }))
     await server.base()
     await server.increment({ from: 1, to: 3 }, [
@@ -65,7 +67,9 @@ describe('a copy', () => {
     expect(existsSync(join(root, 'copy.unfinished'))).toBe(false)
   })
 
-  test('a copy leaves out what the schema lacks or rejects, and says why', async () => {
+  test('a copy leaves out what the schema lacks or rejects, and says why', {
+    tags: ['slow'],
+  }, async () => {
     await server.commit(
       1,
       person(1, {}),
@@ -94,7 +98,9 @@ describe('a copy', () => {
     expect((await documentsOf(root)).map(([id]) => id)).toEqual([documentId('people', 2)])
   })
 
-  test('a record of a migration that cannot be read is rejected with its segment', async () => {
+  test('a record of a migration that cannot be read is rejected with its segment', {
+    tags: ['slow'],
+  }, async () => {
     await server.commit(1, person(1, {}))
     await server.base()
     await server.increment({ from: 1, to: 2 }, [
@@ -107,7 +113,9 @@ describe('a copy', () => {
     })
   })
 
-  test('a copy names no entry of a record, whose name may be of a person', async () => {
+  test('a copy names no entry of a record, whose name may be of a person', {
+    tags: ['slow'],
+  }, async () => {
     const labels = { type: 'record', values: STRING } as const
     const home = { type: 'object', fields: { labels } } as const
     const workspace = { tables: [{ ...PEOPLE, fields: { ...PEOPLE.fields, home } }] }
@@ -125,7 +133,9 @@ describe('a copy', () => {
     })
   })
 
-  test('a copy leaves out fields that the schema lacks, and names them', async () => {
+  test('a copy leaves out fields that the schema lacks, and names them', {
+    tags: ['slow'],
+  }, async () => {
     const home = { street: 'Elm 1', code: 'secret' }
     await server.commit(1, person(1, { ssn: 'secret', home }), person(2, {}))
     await server.base()
@@ -139,7 +149,9 @@ describe('a copy', () => {
     expect(readFileSync(join(root, 'documents.db')).includes('secret')).toBe(false)
   })
 
-  test('documents that do not fit yet are copied if a migration follows', async () => {
+  test('documents that do not fit yet are copied if a migration follows', {
+    tags: ['slow'],
+  }, async () => {
     const migration = (name: string, digest: string): MigrationManifest => ({
       name,
       digest,
@@ -167,7 +179,9 @@ describe('a copy', () => {
     expect(await tablesOf('done')).toEqual(['mig'])
   })
 
-  test('a copy has no scheduled work, grants, records of operations or keys', async () => {
+  test('a copy has no scheduled work, grants, records of operations or keys', {
+    tags: ['slow'],
+  }, async () => {
     const operation = operationRecord(1, { commitSequence: 1 })
     const own = ['sch', 'crn', 'upl', 's3u'].map((table, i) => write(table, i + 1, '{"state":"x"}'))
     const part = write('s3p', 8, await server.storeFile(FILE))
@@ -185,7 +199,9 @@ describe('a copy', () => {
     expect(readFileSync(join(root, 'keyring.json'))).toEqual(before)
   })
 
-  test('a copy reads files from the backup, and has none with "files": "none"', async () => {
+  test('a copy reads files from the backup, and has none with "files": "none"', {
+    tags: ['slow'],
+  }, async () => {
     const text = await server.storeFile(FILE)
     await server.commit(1, person(1, {}), write('fil', 2, text))
     await server.base()
@@ -213,7 +229,9 @@ describe('a copy', () => {
     expect((await documentsOf(without)).map(([id]) => id)).toEqual([documentId('people', 1)])
   })
 
-  test('a copy says which backup the bytes of a file could not be read from', async () => {
+  test('a copy says which backup the bytes of a file could not be read from', {
+    tags: ['slow'],
+  }, async () => {
     const text = await server.storeFile(FILE)
     await server.commit(1, write('fil', 2, text))
     await server.base()
@@ -234,7 +252,7 @@ describe('a copy', () => {
   })
 })
 
-test('a copy that is stopped leaves the root as it was', async () => {
+test('a copy that is stopped leaves the root as it was', { tags: ['slow'] }, async () => {
   await server.commit(1, person(1, {}))
   await server.base()
   const root = copied.newRoot()
@@ -262,7 +280,7 @@ describe('a root that has documents', () => {
     await server.base()
   })
 
-  test('a copy of this backup with this redaction stays as it is', async () => {
+  test('a copy of this backup with this redaction stays as it is', { tags: ['slow'] }, async () => {
     const root = copied.newRoot()
     await copied.copy(root, { redaction: REDACTION })
     const before = await documentsOf(root)
@@ -277,7 +295,7 @@ describe('a root that has documents', () => {
   test.each<[string, CopyOptions]>([
     ['another redaction', { redaction: { tables: { people: { email: 'hash' } } } }],
     ['a copy of', { request: { from: '/elsewhere' } }],
-  ])('a root with %s is not served as a copy', async (detail, options) => {
+  ])('a root with %s is not served as a copy', { tags: ['slow'] }, async (detail, options) => {
     const root = copied.newRoot()
     await copied.copy(root)
     await expect(copied.copy(root, options)).rejects.toMatchObject({
@@ -301,7 +319,9 @@ describe('a root that has documents', () => {
     expect(await documentsOf(root)).toEqual([[documentId('notes', 1), { body: 'mine' }]])
   })
 
-  test('a root with documents of the server alone, as after a start, is filled', async () => {
+  test('a root with documents of the server alone, as after a start, is filled', {
+    tags: ['slow'],
+  }, async () => {
     const root = await copied.servedRoot()
     const store = await openSqliteDocuments(join(root, 'documents.db'))
     await store.commit({
@@ -313,7 +333,7 @@ describe('a root that has documents', () => {
   })
 })
 
-test('a backup of several Environments needs the choice of one', async () => {
+test('a backup of several Environments needs the choice of one', { tags: ['slow'] }, async () => {
   await server.commit(1, person(1, {}))
   await server.base()
   const root = copied.newRoot()

@@ -1,4 +1,8 @@
-/** The orderly shutdown of an Environment, as after Ctrl-C in `svc dev` or a stop of the server. */
+/**
+ * The orderly shutdown of an Environment, as after Ctrl-C in `svc dev` or a stop of the server.
+ *
+ * @module-tag slow
+ */
 import { expect, onTestFinished, test } from 'vitest'
 import { LocalDevelopment } from '../../../testing/development/local-development.ts'
 import { readDocumentsSequence } from '../../storage/control/environment.ts'

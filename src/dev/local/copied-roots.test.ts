@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { write } from '../../../testing/backups/backed-up-server.ts'
 import { CopiedServer } from '../../../testing/backups/copied-servers.ts'

@@ -102,20 +102,24 @@ async function failed(hook: string, ...more: string[]): Promise<string> {
 
 const stored = async () => JSON.stringify(await dev.call('events.texts'))
 
-test.each(Object.keys(SCHEMES))('a sample for %s is accepted and handled', async (name) => {
-  const event = file('event.json', `{"event":"${name}"}`)
-  expect(await sent(name, '--file', event)).toEqual({
-    version: 1,
-    hook: name,
-    status: 202,
-    deliveryId: expect.stringMatching(/^sch_/),
-    isRepeat: false,
-    function: 'events.onEvent',
-    outcome: 'ok',
-    durationMillis: expect.any(Number),
-  })
-  expect(await stored()).toContain(`/${name}`)
-})
+test.each(Object.keys(SCHEMES))(
+  'a sample for %s is accepted and handled',
+  { tags: ['slow'] },
+  async (name) => {
+    const event = file('event.json', `{"event":"${name}"}`)
+    expect(await sent(name, '--file', event)).toEqual({
+      version: 1,
+      hook: name,
+      status: 202,
+      deliveryId: expect.stringMatching(/^sch_/),
+      isRepeat: false,
+      function: 'events.onEvent',
+      outcome: 'ok',
+      durationMillis: expect.any(Number),
+    })
+    expect(await stored()).toContain(`/${name}`)
+  },
+)
 
 test('an event that was sent before is answered, and not handled again', async () => {
   const event = file('event.json', '{"event":"twice"}')

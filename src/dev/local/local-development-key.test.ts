@@ -1,6 +1,8 @@
 /**
  * Goal: a program of this machine synchronizes a Workspace into `svc dev` with the key of the root.
  * Method: `svc dev` in this process, called over its loopback address.
+ *
+ * @module-tag slow
  */
 import { readFileSync, rmSync, statSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'

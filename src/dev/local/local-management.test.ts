@@ -68,7 +68,9 @@ describe('a running svc dev', () => {
     expect(await svc('call', 'notes.version', '--root', dev.root)).toBe('"1"\n')
   })
 
-  test('commands with the root of svc dev need no address, key or target', async () => {
+  test('commands with the root of svc dev need no address, key or target', {
+    tags: ['slow'],
+  }, async () => {
     const at = ['--root', dev.root]
     expect(await svc('call', 'notes.add', '{"text":"first"}', ...at)).toBe('null\n')
     expect(await svc('functions', ...at)).toContain('notes.list')
@@ -117,7 +119,7 @@ describe('a running svc dev', () => {
     }
   })
 
-  test('commands list, disable and run the Crons of svc dev', async () => {
+  test('commands list, disable and run the Crons of svc dev', { tags: ['slow'] }, async () => {
     const at = ['--root', dev.root]
     const none = await client.run('crons', 'disable', 'yearly', ...at)
     expect(none).toMatchObject({ exit: 7 })
@@ -171,7 +173,9 @@ describe('a running svc dev', () => {
     expect(set.err).toContain('configuration:manage')
   })
 
-  test('the token is in a file of this user, which every start replaces', async () => {
+  test('the token is in a file of this user, which every start replaces', {
+    tags: ['slow'],
+  }, async () => {
     expect(statSync(serverFile()).mode & 0o777).toBe(0o600)
     const first = server().accessToken.reveal()
     await dev.stop()
@@ -182,7 +186,9 @@ describe('a running svc dev', () => {
     expect(await svc('call', 'notes.version', '--dev', '--root', dev.root)).toBe('"1"\n')
   })
 
-  test('svc dev opens only the application API to the network, and only with --host', async () => {
+  test('svc dev opens only the application API to the network, and only with --host', {
+    tags: ['slow'],
+  }, async () => {
     const addresses = Object.values(networkInterfaces())
       .flatMap((each = []) => each)
       .filter(({ family, internal }) => family === 'IPv4' && !internal)
@@ -216,7 +222,9 @@ describe('a running svc dev', () => {
 })
 
 describe('a change of the schema', () => {
-  test('a required field that documents lack is rejected with the steps to fill it', async () => {
+  test('a required field that documents lack is rejected with the steps to fill it', {
+    tags: ['slow'],
+  }, async () => {
     await dev.stop()
     await dev.start({ reset: true })
     await svc('call', 'notes.add', '{"text":"kept"}', '--root', dev.root)

@@ -180,7 +180,9 @@ describe('a running svc dev', () => {
     return request(token, 'POST', '/v1/auth/sessions/derived', body)
   }
 
-  test('a derived session reaches the routes of its capabilities alone', async () => {
+  test('a derived session reaches the routes of its capabilities alone', {
+    tags: ['slow'],
+  }, async () => {
     const { status, body } = await derive(['logs:read'])
     expect(status).toBe(201)
     const { projectId, environmentId } = descriptor()
@@ -216,7 +218,7 @@ describe('a running svc dev', () => {
     expect(await listed()).not.toContain(sessionId)
   })
 
-  test('a derived session ends with the process', async () => {
+  test('a derived session ends with the process', { tags: ['slow'] }, async () => {
     const { body } = await derive(['logs:read'])
     await dev.stop()
     await dev.start()

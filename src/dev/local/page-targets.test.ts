@@ -1,4 +1,8 @@
-/** The messages that a page of the author gets for its mistakes. */
+/**
+ * The messages that a page of the author gets for its mistakes.
+ *
+ * @module-tag slow
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

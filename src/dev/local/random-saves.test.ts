@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { expect, test } from 'vitest'
 import { RandomSaves } from '../../../testing/development/random-saves.ts'
 import { SEED } from '../../../testing/seeds.ts'

@@ -62,7 +62,9 @@ test('a Cron runs from the first save on, and its runs name the next time', asyn
   expect(await texts()).toContain('tick 1')
 })
 
-test('a save runs at the next time of a Cron, which is not reported again', async () => {
+test('a save runs at the next time of a Cron, which is not reported again', {
+  tags: ['slow'],
+}, async () => {
   const from = dev.events.length
   dev.write('functions/notes.ts', functions(2))
   await dev.next('served', () => true, from)
@@ -97,7 +99,7 @@ test('scheduled work is reported with its due time, and so are its attempts', as
   expect(last.cron).toBeNull()
 })
 
-test('Crons that are added and removed are reported', async () => {
+test('Crons that are added and removed are reported', { tags: ['slow'] }, async () => {
   const added = dev.next('crons')
   dev.write('crons.ts', crons('pulse', 'second'))
   expect((await added).crons.map(({ name }) => name)).toEqual(['pulse', 'second'])

@@ -30,7 +30,7 @@ const ASSERTIONS = `
   assert.equal(api.messages.send.name, 'messages.send')
 `
 
-test('node:test imports "svc" and the references', () => {
+test('node:test imports "svc" and the references', { tags: ['slow'] }, () => {
   const text = `import assert from 'node:assert'
 import { test } from 'node:test'
 import { v } from 'svc'
@@ -61,14 +61,18 @@ test('imports', () => {${ASSERTIONS}
   expect(status).toBe(0)
 })
 
-test('node:test runs the tests of the template and the example of the guide', () => {
+test('node:test runs the tests of the template and the example of the guide', {
+  tags: ['slow'],
+}, () => {
   workspace.write('tests/node.test.js', guideExample('node'))
   const { status, output } = run('node', '--test', 'tests/messages.test.js', 'tests/node.test.js')
   expect(output).toMatch(/^# pass 3$/m)
   expect(status).toBe(0)
 })
 
-test('bun test runs the tests of the template and the example of the guide', () => {
+test('bun test runs the tests of the template and the example of the guide', {
+  tags: ['slow'],
+}, () => {
   workspace.write('tests/bun.test.ts', guideExample('bun'))
   const files = ['./tests/messages.test.js', './tests/bun.test.ts']
   // Its tests end after 5 seconds otherwise, which is the pace of the machine.

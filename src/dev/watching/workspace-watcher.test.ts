@@ -73,7 +73,9 @@ test('files of directories that appear later are watched', async () => {
   await expect.poll(() => watcher!.watches).toBe(2)
 })
 
-test('a directory that is removed and created again at once is watched', async () => {
+test('a directory that is removed and created again at once is watched', {
+  tags: ['slow'],
+}, async () => {
   start()
   for (let i = 0; i < 20; i++) {
     const before = changes
@@ -142,7 +144,9 @@ test('a removed Workspace is reported, and watched again when it is back', async
   await changedSince(again)
 })
 
-test('a system without watches is reported once, and changes are found by comparison', async () => {
+test('a system without watches is reported once, and changes are found by comparison', {
+  tags: ['slow'],
+}, async () => {
   let left = 1
   const exhausted = ((path: string, listener: never) => {
     if (left-- > 0) return watch(path, listener)

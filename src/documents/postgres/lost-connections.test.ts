@@ -114,6 +114,7 @@ test.each([
   ['a batch of several statements', LARGE, 'QPBDESBDESQ'],
 ])(
   '%s that loses its connection has a true outcome, and the store remains usable',
+  { tags: ['slow'] },
   async (_, sizes, sent) => {
     const stop = proxy.record()
     await store.commit(batchOf(sizes))

@@ -94,6 +94,7 @@ const FILL = `
 
 test.each(['empty', 'full'])(
   'reads and retention of %s tables walk indexes, and reads sort nothing',
+  { tags: ['slow'] },
   async (size) => {
     if (size === 'full') await client.query(FILL)
     for (const order of ['asc', 'desc']) {

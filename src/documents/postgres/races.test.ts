@@ -39,7 +39,9 @@ function commit(to: DocumentStore, numbers: readonly number[]): Promise<void> {
   return to.commit({ transactions: [{ sequence, atMicros: BigInt(sequence), writes }] })
 }
 
-test('a read that returns after a commit does not hide that commit from later reads', async () => {
+test('a read that returns after a commit does not hide that commit from later reads', {
+  tags: ['slow'],
+}, async () => {
   for (let number = 0; number < DOCUMENTS; number++) {
     const id = documentId('notes', number)
     const before = store.latestSequence
@@ -54,7 +56,9 @@ test('a read that returns after a commit does not hide that commit from later re
   }
 })
 
-test('a read at a future snapshot does not hide the commit that gets its sequence', async () => {
+test('a read at a future snapshot does not hide the commit that gets its sequence', {
+  tags: ['slow'],
+}, async () => {
   for (let number = 0; number < DOCUMENTS; number++) {
     const id = documentId('notes', number)
     // The snapshot of a Mutation can include a commit that fails.

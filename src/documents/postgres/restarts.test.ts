@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type OwnCluster, ownCluster } from '../../../testing/databases/cluster.ts'
 import { documentId, operationRecord, whole } from '../../../testing/documents/store-fixtures.ts'

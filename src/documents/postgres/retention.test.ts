@@ -1,3 +1,4 @@
+/** @module-tag slow */
 import { Client } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshDatabase } from '../../../testing/databases/postgres.ts'

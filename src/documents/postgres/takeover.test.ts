@@ -112,7 +112,7 @@ test('a server without commits notices the lost epoch', async () => {
   await expect.poll(() => first.status.state).toBe('failed')
 })
 
-test('a database and an Environment belong to each other', async () => {
+test('a database and an Environment belong to each other', { tags: ['slow'] }, async () => {
   const store = await open()
   const { databaseId } = store
   const foreign = await failureOf(open({ environmentId: 'env_00000000000000000000000002' }))

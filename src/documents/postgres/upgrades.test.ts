@@ -43,7 +43,9 @@ test('documents of an earlier version have fields of any name after an upgrade',
   expect(index).toEqual({ id: 1, table: 'notes', fields: ['a'], state: 'ready' })
 })
 
-test('documents of the second version can be read, written and pruned', async () => {
+test('documents of the second version can be read, written and pruned', {
+  tags: ['slow'],
+}, async () => {
   const url = await migrated(2)
   const { versions, entries, operation, latestSequence } = EARLIER
   const schema = 'svc_documents'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import type { CommitBatch } from '../store.ts'
 import { decodeBatch, encodeBatch } from './batch-messages.ts'
@@ -47,5 +47,5 @@ test(`a decoded batch equals the encoded one (SVC_SEED=${SEED})`, () => {
   const property = fc.property(batch, (sent) => {
     expect(decodeBatch(encodeBatch(sent))).toEqual(sent)
   })
-  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(1_000) })
 })

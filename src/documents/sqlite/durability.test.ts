@@ -102,7 +102,9 @@ async function sequenceOfWholeStore(): Promise<number> {
   return latest
 }
 
-test('acknowledged commits survive kill -9 at any moment, and batches are atomic', async () => {
+test('acknowledged commits survive kill -9 at any moment, and batches are atomic', {
+  tags: ['slow'],
+}, async () => {
   // Each child commits without a pause until it is killed, and the next one continues its file.
   for (let kill = 0; kill < KILLS; kill++) {
     const acknowledged = await acknowledgedUntilKilled(script, path, (kill * 37) % 150)

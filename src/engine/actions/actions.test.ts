@@ -223,7 +223,9 @@ describe('an Action', () => {
     expect(await bench.call('timeouts')).toEqual([5_000, 1_024])
   })
 
-  test('an Action may sleep any number of times beside a long timer and signal', async () => {
+  test('an Action may sleep any number of times beside a long timer and signal', {
+    tags: ['slow'],
+  }, async () => {
     expect(await bench.call('watched')).toBe(1_040)
   })
 
@@ -231,7 +233,9 @@ describe('an Action', () => {
     expect(await bench.call('random')).not.toEqual(await bench.call('random'))
   })
 
-  test('an Action that exceeds its CPU limit is stopped while Queries succeed', async () => {
+  test('an Action that exceeds its CPU limit is stopped while Queries succeed', {
+    tags: ['slow'],
+  }, async () => {
     const spinning = failureOf('spins')
     const query = bench.call('all').then(() => 'returned')
     expect(await Promise.race([spinning, query])).toBe('returned')
@@ -308,7 +312,9 @@ describe('fetch', () => {
     expect(seen.length).toBe(before)
   })
 
-  test('sends and receives as much as the bounds allow in a new runner', async () => {
+  test('sends and receives as much as the bounds allow in a new runner', {
+    tags: ['slow'],
+  }, async () => {
     for (let i = 0; i < 2; i++) {
       bench.pool.forget(bench.release.releaseId)
       expect(await bench.call('takes', { url: `${origin}/largest` })).toEqual([999, false, 2 ** 24])

@@ -125,7 +125,7 @@ describe('a document that is referenced 200,000 times', () => {
     ['manyRejected', 'tiny'],
     ['manyNested', 'large'],
     ['manyNested', 'tiny'],
-  ] as const)('fails fast with LIMIT_EXCEEDED: %s, %s', async (name, size) => {
+  ] as const)('fails fast with LIMIT_EXCEEDED: %s, %s', { tags: ['slow'] }, async (name, size) => {
     const before = process.memoryUsage().rss
     const id = ids[size]
     // CPU time between two turns of the event loop: a busy machine may pause the process.

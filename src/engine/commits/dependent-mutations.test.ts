@@ -74,7 +74,9 @@ describe.each([
     return { bench, id, pending, dependent }
   }
 
-  test('the outcome of a dependent call is returned once the commit is durable', async () => {
+  test('the outcome of a dependent call is returned once the commit is durable', {
+    tags: ['slow'],
+  }, async () => {
     const { bench, pending, dependent: call } = await dependent()
     bench.held.release()
     expect(await outcomeOf(pending.then(() => call))).toBe(code)
@@ -82,6 +84,7 @@ describe.each([
 
   test.each(['UNAVAILABLE', 'RESULT_UNCERTAIN'] as const)(
     'the outcome of a dependent call is not returned if the commit fails with %s',
+    { tags: ['slow'] },
     async (failure) => {
       const { bench, id, pending, dependent: call } = await dependent()
       bench.held.fail(failure)
@@ -104,7 +107,7 @@ describe('Mutations beyond the bound of one durable transaction', () => {
     return { bench, calls: [first, ...waiting] }
   }
 
-  test('go into the next one, in the order of their commits', async () => {
+  test('go into the next one, in the order of their commits', { tags: ['slow'] }, async () => {
     const { bench, calls } = await start()
     bench.held.release()
     const outcomes = await Promise.all(calls)
@@ -201,6 +204,7 @@ describe('an attempt whose snapshot was rolled back', () => {
     ['that it did not read', 'fails', false],
   ])(
     'an attempt after the rollback of a commit %s fails with UNAVAILABLE: it %s',
+    { tags: ['slow'] },
     async (_, name, reads) => {
       const { bench, a, b, c, failing, gate, started } = await rolledBackAttempt(name)
       const attempt = bench.call('attempt', [a, b, reads ? c : null])
@@ -393,7 +397,7 @@ describe('a stalled commit', () => {
     expect(await status()).toMatchObject({ status: 'degraded' })
   })
 
-  test('stays in flight until its outcome is known', async () => {
+  test('stays in flight until its outcome is known', { tags: ['slow'] }, async () => {
     const { held, engine, first } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     expect(await stateOf(engine.whenIdle())).toBe('waits')
@@ -402,7 +406,7 @@ describe('a stalled commit', () => {
     expect(engine.statistics().durableSequence).toBe(2)
   })
 
-  test('counts towards the bound of Mutations, not of Queries', async () => {
+  test('counts towards the bound of Mutations, not of Queries', { tags: ['slow'] }, async () => {
     const { call, query, held, engine, id, operationId, first, dependents } = await stalled()
     const left = INVOCATIONS_MAX - 1 - dependents.length
     const others = Array.from({ length: left }, () => outcomeOf(call('open', 1)))
@@ -416,7 +420,9 @@ describe('a stalled commit', () => {
     expect(await outcomeOf(call('open', 1))).toBe('done')
   })
 
-  test('a stalled commit that becomes durable is replayed to a repeat', async () => {
+  test('a stalled commit that becomes durable is replayed to a repeat', {
+    tags: ['slow'],
+  }, async () => {
     const { call, held, id, operationId, first, status } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     held.release()
@@ -426,7 +432,7 @@ describe('a stalled commit', () => {
     expect(decodeTagged(JSON.parse(resultText))).toBe(6n)
   })
 
-  test('a stalled commit that fails lets a repeat run', async () => {
+  test('a stalled commit that fails lets a repeat run', { tags: ['slow'] }, async () => {
     const { call, held, id, operationId, first, status } = await stalled()
     expect(await first).toBe('DEADLINE_EXCEEDED')
     held.fail('UNAVAILABLE')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import { PinnedSnapshots, type SnapshotPin } from './pinned-snapshots.ts'
 
@@ -24,7 +24,7 @@ test(`the oldest pin is that of the first attempt that has not ended (SVC_SEED=$
       expect(snapshots.oldest(durable + 5)).toBe(oldest)
     }
   })
-  fc.assert(property, { seed: SEED, numRuns: 2_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(2_000) })
 })
 
 test('a wait for a snapshot ends with the last attempt that reads before it', async () => {

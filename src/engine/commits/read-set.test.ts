@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { ReadSet } from './read-set.ts'
 
 const letter = fc.constantFrom(...'abcdefgh')
@@ -22,7 +22,7 @@ describe('a read set', () => {
           }
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: inputs(3_000) },
     )
   })
 
@@ -45,7 +45,7 @@ describe('a read set', () => {
         expect([readSet.count, readSet.bytes]).toEqual([count, bytes])
         expect(readSet.documents).toEqual(new Set(ids))
       }),
-      { numRuns: 3_000 },
+      { numRuns: inputs(3_000) },
     )
   })
 

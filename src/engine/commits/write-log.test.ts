@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { type CommitWrites, ReadSet } from './read-set.ts'
 import { WriteLog } from './write-log.ts'
 
@@ -64,7 +64,7 @@ describe('the write log', () => {
           expect(found).toEqual(unknown ? 'unknown' : conflictNames(after, readSet))
         },
       ),
-      { numRuns: 5_000 },
+      { numRuns: inputs(5_000) },
     )
   })
 

@@ -261,7 +261,7 @@ test('an Action reads, lists, grants and deletes in transactions of their own', 
   ])
 })
 
-test('an Action stores at most 8 MiB at once', async () => {
+test('an Action stores at most 8 MiB at once', { tags: ['slow'] }, async () => {
   expect(await bench.call('putBytes', { length: 8 * 1024 ** 2 })).toBe(8 * 1024 ** 2)
   const tooLong = String(await bench.call('putBytes', { length: 8 * 1024 ** 2 + 1 }))
   expect(tooLong).toContain('make an upload grant for a longer file')

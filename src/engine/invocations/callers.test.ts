@@ -188,6 +188,7 @@ describe('a called Function', () => {
     ['service', A, 'rejected'],
   ])(
     'a called Function with the auth mode %s sees the identity that the mode admits',
+    { tags: ['slow'] },
     async (mode, caller, seen) => {
       const bench = await engineWith({
         outer: ['query', 'optional', (ctx) => ctx.run('query', 'inner').catch(() => 'rejected')],

@@ -51,11 +51,15 @@ test.each([
   ['delete', /^TypeError: "x+" is not a document ID$/],
   ['insert', /^TypeError: ctx.db.insert: schema.ts declares no table "x+"$/],
   ['run', /^TypeError: there is no Function "x+" in this Release$/],
-])('%s rejects an invalid text of any length in the author’s code', async (name, message) => {
-  for (const length of LENGTHS) {
-    expect(await bench.call(name, { text: 'x'.repeat(length) })).toMatch(message)
-  }
-})
+])(
+  '%s rejects an invalid text of any length in the author’s code',
+  { tags: ['slow'] },
+  async (name, message) => {
+    for (const length of LENGTHS) {
+      expect(await bench.call(name, { text: 'x'.repeat(length) })).toMatch(message)
+    }
+  },
+)
 
 test('an invalid cursor of any length is ARGUMENTS_INVALID', async () => {
   for (const length of LENGTHS) {

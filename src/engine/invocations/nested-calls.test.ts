@@ -184,7 +184,9 @@ describe('a Function that calls another', () => {
     })
   })
 
-  test('a Function is charged for the CPU time of the Functions that it calls', async () => {
+  test('a Function is charged for the CPU time of the Functions that it calls', {
+    tags: ['slow'],
+  }, async () => {
     await expect(bench.call('asksSpin')).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED' })
     await expect(bench.call('burnsOften')).rejects.toMatchObject({ detail: 'cpu: at most 1000 ms' })
     expect(await bench.call('all')).toEqual([])

@@ -1,4 +1,8 @@
-/** A migration across servers that are killed: each document is passed exactly once. */
+/**
+ * A migration across servers that are killed: each document is passed exactly once.
+ *
+ * @module-tag slow
+ */
 import { expect, test } from 'vitest'
 import { runMigrationCampaign } from '../../../testing/dying/migration-campaign.ts'
 import { Random } from '../../../testing/fuzzing/fuzz.ts'

@@ -95,7 +95,7 @@ test.each([
   ['fields that are no object', { patches: ['[5,[]]', null], failure: null }],
   ['fields that are no value', { patches: ['[{"level":{"$x":"1"}},[]]', null], failure: null }],
   ['the fields of the server', { patches: ['[{"_id":"x"},[]]', null], failure: null }],
-])('%s stops the migration before the first document', async (_, result) => {
+])('%s stops the migration before the first document', { tags: ['slow'] }, async (_, result) => {
   await open(() => result)
   expect(await ended()).toMatchObject({
     state: 'blocked',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { TestSystem } from '../../system/system.ts'
 import { type CommitWrites, ReadSet } from '../commits/read-set.ts'
 import { ReadSetIndex } from './read-set-index.ts'
@@ -68,11 +68,13 @@ describe('the read set index', () => {
         }
         expect([index.size, index.matches(all).size]).toEqual([0, 0])
       }),
-      { numRuns: 1_500 },
+      { numRuns: inputs(1_500) },
     )
   })
 
-  test('finds the same of 10,000 intervals as a comparison with each of them', () => {
+  test('finds the same of 10,000 intervals as a comparison with each of them', {
+    tags: ['slow'],
+  }, () => {
     const system = new TestSystem({ seed: 4711 })
     const random = (most: number) => Buffer.from(system.randomBytes(4)).readUInt32BE() % most
     const index = new ReadSetIndex<number>(7)

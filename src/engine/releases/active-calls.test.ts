@@ -1,4 +1,8 @@
-/** A Release that is retired during its calls, with real runners and a real store. */
+/**
+ * A Release that is retired during its calls, with real runners and a real store.
+ *
+ * @module-tag slow
+ */
 import { expect, test, vi } from 'vitest'
 import { TestConfiguration } from '../../../testing/configurations.ts'
 import { engineBench } from '../../../testing/engines.ts'

@@ -43,7 +43,9 @@ test('a call whose runner is killed runs again', async () => {
   expect(bench.log.text()).toContain('signal SIGKILL')
 })
 
-test('a call whose runner is killed every time fails, and other calls succeed', async () => {
+test('a call whose runner is killed every time fails, and other calls succeed', {
+  tags: ['slow'],
+}, async () => {
   const counted = killWhileReading(Number.POSITIVE_INFINITY)
   const failure = bench.call('reads').catch((error: unknown) => error)
   // A runner that is killed before its hello counts as a failed start.

@@ -89,6 +89,7 @@ describe('an overuse', () => {
 
   test.each(CASES)(
     'the overuse of %s ends with the limit %s, and innocent calls beside it succeed',
+    { tags: ['slow'] },
     async (name, limit) => {
       const used = limit === 'cpu' ? brief : limit === 'memory' ? patient : bench
       const innocents = Array.from({ length: 5 }, () => outcomeOf(code, () => call('one'), used))

@@ -1,4 +1,8 @@
-/** Quarantine of Functions that crashed a runner, with real runners. */
+/**
+ * Quarantine of Functions that crashed a runner, with real runners.
+ *
+ * @module-tag slow
+ */
 import { expect, test } from 'vitest'
 import {
   heldHost,

@@ -102,6 +102,7 @@ describe('a promise that is rejected and never awaited', () => {
 
   test.each([0n, 1n])(
     'a rejection with a reason that starts a loop is stopped with its call: %s',
+    { tags: ['slow'] },
     async (n) => {
       await expect(bench.call('leavesLoop', { n })).rejects.toMatchObject({
         code: 'LIMIT_EXCEEDED',
@@ -123,7 +124,9 @@ test('a promise that is rejected while the code loads fails no call', async () =
 })
 
 describe('a promise that is rejected before it is awaited', () => {
-  test('a rejected promise is retained no longer than the call that references it', async () => {
+  test('a rejected promise is retained no longer than the call that references it', {
+    tags: ['slow'],
+  }, async () => {
     expect(await bench.call('holds', { n: 0n })).toEqual([])
     const { runnersStarted } = bench.metrics.counters
     const before = runnersStarted.value

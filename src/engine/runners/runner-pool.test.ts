@@ -168,12 +168,16 @@ describe('a description', () => {
       'LIMIT_EXCEEDED',
       'memory',
     ],
-  ] as const)('fails with its reason where the code %s', async (_, source, faultCode, detail) => {
-    const code = { releaseId: realSystem().ids.make('rel'), source, sourceMap: null }
-    const error = await pool.describe(code).catch((reason: unknown) => reason)
-    expect(isFault(error, faultCode)).toBe(true)
-    expect((error as Fault).detail).toContain(detail)
-  })
+  ] as const)(
+    'fails with its reason where the code %s',
+    { tags: ['slow'] },
+    async (_, source, faultCode, detail) => {
+      const code = { releaseId: realSystem().ids.make('rel'), source, sourceMap: null }
+      const error = await pool.describe(code).catch((reason: unknown) => reason)
+      expect(isFault(error, faultCode)).toBe(true)
+      expect((error as Fault).detail).toContain(detail)
+    },
+  )
 
   test('a call of code that does not load says why', async () => {
     const code = release('one: query(() => { }), two: (() => { throw new Error("no") })(),')
@@ -242,7 +246,9 @@ describe('processes', () => {
     }
   })
 
-  test('the processes of a Release end once it is neither served nor called', async () => {
+  test('the processes of a Release end once it is neither served nor called', {
+    tags: ['slow'],
+  }, async () => {
     const short = { uncalledMillis: 100, replacedMillis: 100, calledMillis: 600_000 }
     const bench = poolBench({ limits: short })
     try {
@@ -283,7 +289,9 @@ describe('processes', () => {
     }
   })
 
-  test('one more starts where a call holds up others, and idle Releases make room', async () => {
+  test('one more starts where a call holds up others, and idle Releases make room', {
+    tags: ['slow'],
+  }, async () => {
     // How much CPU time the calls need depends on the machine.
     const limits = { runnersOfAll: 3, callCpuMillis: 60_000 }
     const small = poolBench({ size: 2, limits })
@@ -301,7 +309,9 @@ describe('processes', () => {
     }
   })
 
-  test('a runner that drains delays no other call, however long its last call takes', async () => {
+  test('a runner that drains delays no other call, however long its last call takes', {
+    tags: ['slow'],
+  }, async () => {
     const limits = { keptGrowthBytes: 20 * 1024 * 1024, callsPerRunner: 4 }
     const grows = poolBench({ size: 2, limits })
     try {
@@ -406,7 +416,9 @@ describe('processes', () => {
     await broken.pool.close()
   })
 
-  test('code that does not load is tried again after a pause that grows', async () => {
+  test('code that does not load is tried again after a pause that grows', {
+    tags: ['slow'],
+  }, async () => {
     const lean = poolBench({ limits: { restartMillis: 300, restartMillisMax: 600 } })
     try {
       await lean.pool.start({ sandbox: 'preferred' })

@@ -4,7 +4,7 @@
  * them, and calls that begin, are answered, end and are cancelled at random; then a real runner.
  */
 import { afterAll, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { poolBench } from '../../../testing/runners.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
@@ -185,7 +185,7 @@ test(`both sides number alike in any order of calls and evictions (SVC_SEED=${SE
       }
     }
   })
-  fc.assert(property, { seed: SEED, numRuns: 1_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(1_000) })
   expect(evictions).toBeGreaterThan(500)
 })
 
@@ -208,7 +208,9 @@ const code = bench.release(
 )
 afterAll(() => bench.pool.close())
 
-test('a runner holds what the server counts on, over evictions and calls that leave', async () => {
+test('a runner holds what the server counts on, over evictions and calls that leave', {
+  tags: ['slow'],
+}, async () => {
   const letters = 'abcdefghijklmnop'
   const all = Array.from({ length: 16 }, (_, number) =>
     documentOf(number, 1, `{"text":"${letters[number]!.repeat(300_000)}"}`),

@@ -1,4 +1,8 @@
-/** Scheduled work across servers that are killed: nothing is lost, no Mutation runs twice. */
+/**
+ * Scheduled work across servers that are killed: nothing is lost, no Mutation runs twice.
+ *
+ * @module-tag slow
+ */
 import { test } from 'vitest'
 import { runCampaign } from '../../../testing/dying/scheduled-campaign.ts'
 import { Random } from '../../../testing/fuzzing/fuzz.ts'

@@ -87,7 +87,9 @@ describe.each(STORES)('on %s', (kind) => {
   const idsOf = async (query: Partial<DeliveryQuery> = {}) =>
     (await list(query)).items.map(({ scheduledId }) => scheduledId)
 
-  test('pages have the newest delivery of the mount first, and each one once', async () => {
+  test('pages have the newest delivery of the mount first, and each one once', {
+    tags: ['slow'],
+  }, async () => {
     const ids: string[] = []
     for (let i = 0; i < 9; i++) {
       ids.unshift(await deliver(i % 3 === 0 ? 'failed' : 'succeeded'))
@@ -122,7 +124,9 @@ describe.each(STORES)('on %s', (kind) => {
     expect(await idsOf({ state: 'pending' })).toEqual([pending, failed])
   })
 
-  test('a page of failures reads neither other work nor other deliveries', async () => {
+  test('a page of failures reads neither other work nor other deliveries', {
+    tags: ['slow'],
+  }, async () => {
     await documents.change(async (transaction) => {
       for (let i = 0; i < 500; i++) await insertWork(transaction, { ...WORK, source: 'function' })
       for (let i = 0; i < 500; i++) {
@@ -137,7 +141,9 @@ describe.each(STORES)('on %s', (kind) => {
     expect(rowsRead).toBe(1)
   })
 
-  test('a page without matches ends after a number of rows, and is continued', async () => {
+  test('a page without matches ends after a number of rows, and is continued', {
+    tags: ['slow'],
+  }, async () => {
     const first = await deliver('pending', { route: 'rare' })
     for (let i = 0; i < 5; i++) {
       await documents.change(async (transaction) => {

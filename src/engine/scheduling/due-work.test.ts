@@ -122,7 +122,9 @@ test('work starts behind more due work of another Function than the queue holds'
   expect(ticks).toBe(1)
 })
 
-test('work for an earlier time that is scheduled between two reads starts', async () => {
+test('work for an earlier time that is scheduled between two reads starts', {
+  tags: ['slow'],
+}, async () => {
   let scheduled: Promise<void> | null = null
   onTick = () => {
     if (ticks === 500) scheduled = schedule('a.tick', -MINUTE)
@@ -215,7 +217,7 @@ describe('work that is due at its commit', () => {
     }
   })
 
-  test('runs once, also where there is more than the queue holds', async () => {
+  test('runs once, also where there is more than the queue holds', { tags: ['slow'] }, async () => {
     for (let i = 0; i < 4; i++) await schedule('a.tick', 0, { count: 1_000 })
     for (let i = 0; i < 3; i++) {
       await bench.engine.scheduler.whenSettled()
@@ -226,7 +228,9 @@ describe('work that is due at its commit', () => {
     expect(ticks).toBe(4_000)
   })
 
-  test('waits behind the older work that a full queue has left in the store', async () => {
+  test('waits behind the older work that a full queue has left in the store', {
+    tags: ['slow'],
+  }, async () => {
     const order: string[] = []
     bench.engine.scheduler.listen((changes) => {
       for (const { scheduledId, after } of changes) {

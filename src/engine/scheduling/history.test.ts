@@ -106,7 +106,9 @@ test('the oldest finished work is deleted beyond the number of rows', async () =
   expect(pending.count).toBe(1)
 })
 
-test('long work that is too old is deleted whole, whatever one page has of it', async () => {
+test('long work that is too old is deleted whole, whatever one page has of it', {
+  tags: ['slow'],
+}, async () => {
   const argumentsText = JSON.stringify('x'.repeat(900_000))
   for (let i = 0; i < 12; i++) await addWork(`long ${i}`, 'failed', { argumentsText })
   system.advance(Number(HISTORY_MICROS / 1000n) + 1_000)

@@ -151,27 +151,31 @@ const TABLE: Readonly<
 }
 
 describe.each(Object.keys(EVENTS) as Event[])('work that %s', (event) => {
-  test.each(NAMES)('the work has the next state of its row: %s', async (name) => {
-    let of = await open()
-    const states = SCHEDULED_STATES.filter(
-      (state) => kindOf(name) === 'action' || state !== 'running',
-    )
-    const pieces = new Map<ScheduledState, string>()
-    for (const state of states) pieces.set(state, await stored(of, name, state))
-    const before = new Map<ScheduledState, string>()
-    for (const [state, id] of pieces) before.set(state, told(await workOf(of, id)))
-    const isOfOne = event === 'is canceled' || event === 'is asked to run again'
-    for (const id of isOfOne ? pieces.values() : ['']) {
-      of = await EVENTS[event](of, id)
-    }
-    bench = of
-    for (const [state, id] of pieces) {
-      const expected = TABLE[event][name][state] ?? before.get(state)
-      expect(told(await workOf(of, id)), `from ${state}`).toBe(expected)
-    }
-    const hasRun = event === 'is due' || event === 'is asked to run again'
-    expect(runs).toEqual(hasRun ? [name] : [])
-  })
+  test.each(NAMES)(
+    'the work has the next state of its row: %s',
+    { tags: ['slow'] },
+    async (name) => {
+      let of = await open()
+      const states = SCHEDULED_STATES.filter(
+        (state) => kindOf(name) === 'action' || state !== 'running',
+      )
+      const pieces = new Map<ScheduledState, string>()
+      for (const state of states) pieces.set(state, await stored(of, name, state))
+      const before = new Map<ScheduledState, string>()
+      for (const [state, id] of pieces) before.set(state, told(await workOf(of, id)))
+      const isOfOne = event === 'is canceled' || event === 'is asked to run again'
+      for (const id of isOfOne ? pieces.values() : ['']) {
+        of = await EVENTS[event](of, id)
+      }
+      bench = of
+      for (const [state, id] of pieces) {
+        const expected = TABLE[event][name][state] ?? before.get(state)
+        expect(told(await workOf(of, id)), `from ${state}`).toBe(expected)
+      }
+      const hasRun = event === 'is due' || event === 'is asked to run again'
+      expect(runs).toEqual(hasRun ? [name] : [])
+    },
+  )
 })
 
 describe.each(['a.store', 'b.send'] as const)('of a start and a cancellation, %s', (name) => {

@@ -223,7 +223,7 @@ describe('a range that the arguments predict', () => {
     expect(pagesOf().slice(-2)).toEqual([1, 0])
   })
 
-  test('a cached result depends on a prefetched range', async () => {
+  test('a cached result depends on a prefetched range', { tags: ['slow'] }, async () => {
     const release = await engineBench(FUNCTIONS, { schema: SCHEMA })
     try {
       for (const name of ['a', 'b', 'c', 'd']) await release.call('named', { name })
@@ -371,7 +371,7 @@ describe('a rejected operation', () => {
     expect(await bench.call('all')).toEqual([])
   })
 
-  test('writes the log lines of the repeated attempt only', async () => {
+  test('writes the log lines of the repeated attempt only', { tags: ['slow'] }, async () => {
     await untilSpeculative('wrong', { isWrong: false })
     const { lines } = await linesOf(() => bench.call('wrong', { isWrong: true }))
     expect(kindsOf('wrong')).toEqual(['misspeculated', 'threw'])
@@ -419,7 +419,9 @@ describe('a rejected operation', () => {
     expect(kindsOf('page')).toEqual(['misspeculated', 'threw'])
   })
 
-  test('makes the next 64 calls of the Function synchronous, and no others', async () => {
+  test('makes the next 64 calls of the Function synchronous, and no others', {
+    tags: ['slow'],
+  }, async () => {
     await untilSpeculative('wrong', { isWrong: false })
     await bench.call('wrong', { isWrong: false })
     await bench.call('wrong', { isWrong: true }).catch(() => undefined)
@@ -448,13 +450,17 @@ test.each([
 })
 
 describe('the bounds', () => {
-  test('allow 8,192 documents of 900 bytes in one speculative attempt', async () => {
+  test('allow 8,192 documents of 900 bytes in one speculative attempt', {
+    tags: ['slow'],
+  }, async () => {
     expect(await bench.call('many', { count: 8_192n })).toBe(8_192)
     expect(attemptsOf('many')).toMatchObject([{ prefetched: [], kind: 'returned' }])
     expect(await bench.call('all')).toHaveLength(8_192)
   })
 
-  test('reject one document more with LIMIT_EXCEEDED in one attempt', async () => {
+  test('reject one document more with LIMIT_EXCEEDED in one attempt', {
+    tags: ['slow'],
+  }, async () => {
     await expect(bench.call('many', { count: 8_193n })).rejects.toMatchObject({
       code: 'LIMIT_EXCEEDED',
       detail: expect.stringContaining('documents written'),

@@ -60,6 +60,7 @@ async function page(options: {
 
 test.each(['asc', 'desc'] as const)(
   `pages up to kept cursors, %s, are the list (SVC_SEED=${SEED})`,
+  { tags: ['slow'] },
   async (order) => {
     const random = new Random(SEED)
     await bench.call('fill', { n: 10 })
@@ -85,7 +86,9 @@ test.each(['asc', 'desc'] as const)(
   },
 )
 
-test('a page up to a cursor has more documents than one read, and than the limit', async () => {
+test('a page up to a cursor has more documents than one read, and than the limit', {
+  tags: ['slow'],
+}, async () => {
   await bench.call('fill', { n: 2_500 })
   const [, until] = await page({ cursor: null, order: 'asc', limit: 1_000 })
   for (let i = 0; i < 3; i++) await bench.call('add', { n: 1 })

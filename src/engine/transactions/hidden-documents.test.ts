@@ -53,15 +53,21 @@ beforeEach(async () => {
 })
 afterAll(() => bench.close())
 
-test('the first document after megabytes that a Mutation deleted is found', async () => {
+test('the first document after megabytes that a Mutation deleted is found', {
+  tags: ['slow'],
+}, async () => {
   expect(await bench.call('first', { n: 6 })).toBe(6)
 })
 
-test('all documents after megabytes that a Mutation deleted are found', async () => {
+test('all documents after megabytes that a Mutation deleted are found', {
+  tags: ['slow'],
+}, async () => {
   expect(await bench.call('all', { n: 6 })).toEqual([6, 7])
 })
 
-test('a page is full although the Mutation deleted the documents before it', async () => {
+test('a page is full although the Mutation deleted the documents before it', {
+  tags: ['slow'],
+}, async () => {
   expect(await bench.call('pages', { n: 6 })).toEqual([
     [[6], false],
     [[7], false],

@@ -274,7 +274,9 @@ test('a long result is sent as it is while two others are compressed', async () 
   expect(encodingOf(await call('a.text', 'p100000', sent))).toBe('gzip')
 })
 
-test('a compressed response that is not read holds the memory of its text', async () => {
+test('a compressed response that is not read holds the memory of its text', {
+  tags: ['slow'],
+}, async () => {
   const body = envelope('a.random', String(5.5 * MIB))
   const head = {
     host: 'app.test',

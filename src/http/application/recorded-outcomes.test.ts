@@ -182,6 +182,7 @@ const CHANGES: readonly (readonly [
 describe('an exact repeat', () => {
   test.each(CHANGES)(
     'an exact repeat has the original result although %s',
+    { tags: ['slow'] },
     async (_, before, after, says, signed) => {
       const token = signed ? await tokenOf('user-1') : undefined
       const operationId = system.ids.make('opn')
@@ -240,7 +241,9 @@ describe('an exact repeat', () => {
     expect(await repeat).toMatchObject({ result: 'run 1', replayed: true })
   })
 
-  test('a weighted policy sends an exact repeat to the Release of its original', async () => {
+  test('a weighted policy sends an exact repeat to the Release of its original', {
+    tags: ['slow'],
+  }, async () => {
     await serve(await release(write()), await release())
     const target = 'environment:default'
     const firsts = new Set<string>()

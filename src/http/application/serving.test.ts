@@ -160,7 +160,9 @@ describe('environment:default', () => {
     expect(await call('query.none')).toMatchObject({ status: 200, releaseId: first })
   })
 
-  test('environment:default distributes unidentified callers by weight', async () => {
+  test('environment:default distributes unidentified callers by weight', {
+    tags: ['slow'],
+  }, async () => {
     await serve([8_000, 2_000])
     const found = await releasesOf(1_000, 'query.none', () => ({}))
     // 1,000 draws at one in five: five standard deviations are 63.
@@ -214,6 +216,7 @@ describe('environment:default', () => {
   ]
   test.each(tokens)(
     'a Function of the mode %s answers to a bad token as at a Channel',
+    { tags: ['slow'] },
     async (name, bad, expected) => {
       await serve([5_000, 5_000])
       expect(await outcome(name, { token: bad })).toBe(expected)
@@ -233,6 +236,7 @@ describe('environment:default', () => {
 
   test.each(['', 'two words', 'x'.repeat(129), 'é'])(
     'the affinity %j is rejected',
+    { tags: ['slow'] },
     async (affinity) => {
       await serve([5_000, 5_000])
       expect(await outcome('query.none', { affinity })).toBe('400 REQUEST_INVALID')

@@ -90,7 +90,9 @@ async function listed(): Promise<readonly BackupField[]> {
   return ((await (await routes.send('GET')).json()) as BackupList).items
 }
 
-test('the archive of a backup is opened by its recipient and has what the server has', async () => {
+test('the archive of a backup is opened by its recipient and has what the server has', {
+  tags: ['slow'],
+}, async () => {
   const backup = await made()
   expect(backup).toMatchObject({ state: 'complete', reason: 'requested', location: 'root' })
   expect(backup).toMatchObject({
@@ -114,7 +116,7 @@ test('the archive of a backup is opened by its recipient and has what the server
   expect(gateway.metrics.counters.backupBytes.value).toBe(Number(backup.bytes))
 })
 
-test('the audit has who asked for a backup and who read it', async () => {
+test('the audit has who asked for a backup and who read it', { tags: ['slow'] }, async () => {
   const { backupId } = await made()
   await (await routes.send('GET', `/${backupId}/content`)).bytes()
   await gateway.harness.product.audit.whenIdle()
@@ -127,7 +129,9 @@ test('the audit has who asked for a backup and who read it', async () => {
   for (const record of records) expect(record.actor).toBe(actor.operatorId)
 })
 
-test('a repeated Operation ID returns the first backup and makes no other', async () => {
+test('a repeated Operation ID returns the first backup and makes no other', {
+  tags: ['slow'],
+}, async () => {
   const operationId = newId()
   const first = (await (await create([recipient], operationId)).json()) as BackupCreated
   await backups.whenIdle()
@@ -163,7 +167,7 @@ test('a request names the recipients where the settings name none', async () => 
   expect(await listed()).toEqual([])
 })
 
-test('a request cannot replace the recipients of the settings', async () => {
+test('a request cannot replace the recipients of the settings', { tags: ['slow'] }, async () => {
   open({ recipients: [recipient] })
   const stranger = await identityToRecipient(await generateX25519Identity())
   expect(await rejection(await create([stranger]))).toBe(
@@ -175,7 +179,7 @@ test('a request cannot replace the recipients of the settings', async () => {
   expect((await verifyArchive(archive, secret)).counts.environment).toBe(1)
 })
 
-test('a Product root keeps the two newest backups', async () => {
+test('a Product root keeps the two newest backups', { tags: ['slow'] }, async () => {
   const first = await made()
   const second = await made()
   const third = await made()
@@ -189,7 +193,9 @@ test('a Product root keeps the two newest backups', async () => {
   )
 })
 
-test('a full list forgets the oldest, and not the backup before the last upgrade', async () => {
+test('a full list forgets the oldest, and not the backup before the last upgrade', {
+  tags: ['slow'],
+}, async () => {
   const first = await made()
   const { root, system } = gateway.harness
   const historyId = first.historyId as HistoryId
@@ -213,7 +219,7 @@ test('a full list forgets the oldest, and not the backup before the last upgrade
   expect((await routes.send('GET', `/${first.backupId}/content`)).status).toBe(200)
 })
 
-test('a backup that is being read is kept', async () => {
+test('a backup that is being read is kept', { tags: ['slow'] }, async () => {
   const { backupId } = await made()
   await made()
   const { control } = gateway.harness.root
@@ -238,7 +244,9 @@ test('a backup fails where the disk has too little space, and leaves no file', a
   )
 })
 
-test('a server that stops ends its backup, and the next start removes what is left', async () => {
+test('a server that stops ends its backup, and the next start removes what is left', {
+  tags: ['slow'],
+}, async () => {
   const kept = await made()
   expect((await create()).status).toBe(201)
   await backups.close()
@@ -257,7 +265,7 @@ test('a server that stops ends its backup, and the next start removes what is le
   expect(existsSync(join(root.path, 'control.backup'))).toBe(false)
 })
 
-test('few downloads of backups are open at one time', async () => {
+test('few downloads of backups are open at one time', { tags: ['slow'] }, async () => {
   const { backupId } = await made()
   const opened = await Promise.all(
     Array.from({ length: BACKUP_DOWNLOADS_MAX }, () => routes.send('GET', `/${backupId}/content`)),

@@ -127,7 +127,9 @@ test('a publication whose operator is disabled meanwhile is rejected', async () 
   await expectNothingPublished()
 })
 
-test('a publication succeeds although its access token expired meanwhile', async () => {
+test('a publication succeeds although its access token expired meanwhile', {
+  tags: ['slow'],
+}, async () => {
   const refreshed = async () => {
     t.system.advance(11 * 60_000)
     const refreshToken = publisher.refreshToken!.reveal()

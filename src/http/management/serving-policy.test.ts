@@ -122,29 +122,33 @@ describe('the serving policy', () => {
     ['converging from another', 'exact', '2 1 | 3 1 | 3 3'],
     ['converging from another', 'stale', 'PRODUCT_CAS_CONFLICT'],
   ]
-  test.each(rows)('%s | PUT | %s revision -> %s', async (state, condition, expected) => {
-    const revision = await states[state]()
-    const before = await read()
-    const expectedRevision = revision + (condition === 'exact' ? 0 : 1)
-    const releases = shares([a, b], [2_500, 7_500])
-    if (condition === 'stale') {
-      await rejection(put(releases, { expectedRevision }), 409, expected)
-      expect(await read()).toEqual(before)
-      return
-    }
-    holdRunners()
-    const changed = await set(releases, { expectedRevision })
-    const during = await read()
-    expect(during.desired).toEqual({ revision: String(revision + 1), mode: 'weighted', releases })
-    await startRunners()
-    const after = await read()
-    expect([before, changed, after].map(short).join(' | ')).toBe(expected)
-    expect(after.observed.convergedAtMicros).toMatch(/^[0-9]{16}$/)
-    const { desiredRevision, observedRevision } = (
-      await answer(routes.call('GET', '/status'), 200, Status)
-    ).servingPolicy!
-    expect(`${desiredRevision} ${observedRevision}`).toBe(short(after))
-  })
+  test.each(rows)(
+    '%s | PUT | %s revision -> %s',
+    { tags: ['slow'] },
+    async (state, condition, expected) => {
+      const revision = await states[state]()
+      const before = await read()
+      const expectedRevision = revision + (condition === 'exact' ? 0 : 1)
+      const releases = shares([a, b], [2_500, 7_500])
+      if (condition === 'stale') {
+        await rejection(put(releases, { expectedRevision }), 409, expected)
+        expect(await read()).toEqual(before)
+        return
+      }
+      holdRunners()
+      const changed = await set(releases, { expectedRevision })
+      const during = await read()
+      expect(during.desired).toEqual({ revision: String(revision + 1), mode: 'weighted', releases })
+      await startRunners()
+      const after = await read()
+      expect([before, changed, after].map(short).join(' | ')).toBe(expected)
+      expect(after.observed.convergedAtMicros).toMatch(/^[0-9]{16}$/)
+      const { desiredRevision, observedRevision } = (
+        await answer(routes.call('GET', '/status'), 200, Status)
+      ).servingPolicy!
+      expect(`${desiredRevision} ${observedRevision}`).toBe(short(after))
+    },
+  )
 
   test('the policy is revision zero, and null in the status, before the first change', async () => {
     expect(await read()).toEqual({
@@ -218,6 +222,7 @@ describe('rejected changes', () => {
   ]
   test.each(rows)(
     'a change is rejected for %s, and not stored',
+    { tags: ['slow'] },
     async (_, releases, sent, expected) => {
       const [status, code] = expected.split(' ')
       await rejection(put(releases(), sent), Number(status), code!)
@@ -298,12 +303,16 @@ describe('an operation', () => {
     ['another revision', { expectedRevision: 1 }, () => all(a)],
     ['another timestamp', { changedAtMicros: '1800000000000001' }, () => all(a)],
   ]
-  test.each(reuses)('ID that is used for %s is a conflict', async (_, other, releases) => {
-    const sent = { operationId: newOperation(), changedAtMicros: micros() }
-    await set(all(a), sent)
-    await rejection(put(releases(), { ...sent, ...other }), 409, 'PRODUCT_OPERATION_REUSED')
-    expect((await read()).desired.revision).toBe('1')
-  })
+  test.each(reuses)(
+    'ID that is used for %s is a conflict',
+    { tags: ['slow'] },
+    async (_, other, releases) => {
+      const sent = { operationId: newOperation(), changedAtMicros: micros() }
+      await set(all(a), sent)
+      await rejection(put(releases(), { ...sent, ...other }), 409, 'PRODUCT_OPERATION_REUSED')
+      expect((await read()).desired.revision).toBe('1')
+    },
+  )
 
   test('an operation that two requests send concurrently is applied once', async () => {
     const sent = { operationId: newOperation(), changedAtMicros: micros() }

@@ -126,8 +126,9 @@ describe.each(['query', 'mutation', 'action'])('a call: %s', (name) => {
     ...(name === 'mutation' && { operationId: system().ids.make('opn') }),
   })
 
-  test('calls accept the targets of the document', () =>
-    expectAgreement(name, TARGETS, (target: string) => ({ body: { ...envelope(), target } })))
+  test('calls accept the targets of the document', { tags: ['slow'] }, () =>
+    expectAgreement(name, TARGETS, (target: string) => ({ body: { ...envelope(), target } })),
+  )
 
   test('calls accept the Function names of the document', () =>
     expectAgreement(name, NAMES, (named: string) => ({
@@ -135,8 +136,9 @@ describe.each(['query', 'mutation', 'action'])('a call: %s', (name) => {
     })))
 })
 
-test('the catalog accepts the targets of the document', () =>
-  expectAgreement('listFunctions', TARGETS, (target: string) => ({ query: { target } })))
+test('the catalog accepts the targets of the document', { tags: ['slow'] }, () =>
+  expectAgreement('listFunctions', TARGETS, (target: string) => ({ query: { target } })),
+)
 
 test('the audit accepts the cursors of the document', async () => {
   const first = await origins.send(operationOf('listAuditRecords'), {

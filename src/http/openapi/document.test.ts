@@ -42,7 +42,9 @@ const document = JSON.parse(openApiText()) as Document
 const contract = new Contract(document)
 const { schemas } = document.components
 
-test('the document keeps the rules of OpenAPI 3.1, and every reference resolves', async () => {
+test('the document keeps the rules of OpenAPI 3.1, and every reference resolves', {
+  tags: ['slow'],
+}, async () => {
   const result = await new Validator().validate(JSON.parse(openApiText()))
   expect(result.errors).toBeUndefined()
   expect(result.valid).toBe(true)

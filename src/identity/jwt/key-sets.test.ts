@@ -13,7 +13,7 @@ describe('a published key', () => {
     }
   }
 
-  it('a published key of the algorithm counts, others do not', async () => {
+  it('a published key of the algorithm counts, others do not', { tags: ['slow'] }, async () => {
     const published = await Promise.all(
       SIGNATURE_ALGORITHMS.map(async (algorithm) => {
         return (await makeKey(algorithm, algorithm)).jwk

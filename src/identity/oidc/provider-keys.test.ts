@@ -220,7 +220,7 @@ describe('no keys are accepted from a provider that sends', () => {
     expect(idp.dialled).toEqual(['93.184.216.34'])
   })
 
-  it('a body that never ends', async () => {
+  it('a body that never ends', { tags: ['slow'] }, async () => {
     idp.intercept = onlyJwks((response) => {
       const timer = setInterval(() => response.write(' '), 50)
       response.on('close', () => clearInterval(timer))

@@ -187,7 +187,7 @@ describe('the time of last use', () => {
     expect(lastUsed(credential.credentialId)).toBe(start + 60_000_000)
   })
 
-  test('a time of use is written without a further call', async () => {
+  test('a time of use is written without a further call', { tags: ['slow'] }, async () => {
     const { credential, key } = issue('public')
     authenticate(key)
     const { credentialId } = credential

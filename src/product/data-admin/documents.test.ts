@@ -125,7 +125,7 @@ describe('a write that is rejected changes nothing', () => {
       () => change({ kind: 'delete', table: 'users', documentId: idOf(1), expectedRevision: 1 }),
       'PRODUCT_INVALID',
     ],
-  ])('a write is rejected and changes nothing for %s', async (_, act, code) => {
+  ])('a write is rejected and changes nothing for %s', { tags: ['slow'] }, async (_, act, code) => {
     const { document } = await insert(1, fields('one'))
     expect(await faultCode(act)).toBe(code)
     expect((await query()).documents).toEqual([document])
@@ -196,7 +196,7 @@ describe('a query', () => {
       { index: 'byBody', equalFields: ['stars'], equal: [{ $i: '1' }] },
       'PRODUCT_INVALID',
     ],
-  ])('a query %s is rejected', async (_, more, code) => {
+  ])('a query %s is rejected', { tags: ['slow'] }, async (_, more, code) => {
     expect(await faultCode(() => query(more))).toBe(code)
   })
 })
@@ -314,6 +314,7 @@ describe('an import', () => {
     ['a violated unique index', fields('one'), 2, 'PRODUCT_STATE_CONFLICT', 'value'],
   ])(
     'an import with %s inserts nothing and names the document',
+    { tags: ['slow'] },
     async (_, value, n, code, part) => {
       await insert(1, fields('one'))
       const failed = await importNotes([

@@ -299,7 +299,9 @@ test('temporary files of an interrupted write are removed by the next rotation',
 /** Every third step in the short run. */
 const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
 
-test('a rotation that is killed at any step loses nothing and can be repeated', async () => {
+test('a rotation that is killed at any step loses nothing and can be repeated', {
+  tags: ['slow'],
+}, async () => {
   system = new TestSystem({ millis: realSystem().nowMillis() })
   await open()
   setAll()

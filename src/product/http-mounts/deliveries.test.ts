@@ -131,7 +131,9 @@ describe.each(STORES)('on %s', (kind) => {
     expect(audited).toMatchObject([{ operation: 'product.http_mount.replay', subject: id }])
   })
 
-  test('a repeat whose record was lost in a crash does not run the handler again', async () => {
+  test('a repeat whose record was lost in a crash does not run the handler again', {
+    tags: ['slow'],
+  }, async () => {
     const id = await failed('other')
     const operationId = newOperation()
     await gateway.engine.scheduler.rerun(id, {
@@ -150,7 +152,9 @@ describe.each(STORES)('on %s', (kind) => {
     await expect(replay(id)).rejects.toEqual(conflict('scheduledId'))
   })
 
-  test('only a failed delivery is replayed, with the hook of what is served', async () => {
+  test('only a failed delivery is replayed, with the hook of what is served', {
+    tags: ['slow'],
+  }, async () => {
     const id = await failed()
     const other = await failed('other')
     await promote(FIXED, 'fixed')
@@ -163,7 +167,9 @@ describe.each(STORES)('on %s', (kind) => {
     expect(effects).toEqual([id])
   })
 
-  test('a replay waits for room among the unfinished deliveries of the mount', async () => {
+  test('a replay waits for room among the unfinished deliveries of the mount', {
+    tags: ['slow'],
+  }, async () => {
     const id = await failed()
     await promote(FIXED, 'fixed')
     const operationId = newOperation()
@@ -189,7 +195,7 @@ describe.each(STORES)('on %s', (kind) => {
     expect(repeat.operation.replayed).toBe(true)
   })
 
-  test('a delivery is found below its own mount alone', async () => {
+  test('a delivery is found below its own mount alone', { tags: ['slow'] }, async () => {
     const id = await failed()
     mount(gateway, 'second')
     const unknown = expect.objectContaining({ code: 'PRODUCT_NOT_FOUND' })
@@ -205,7 +211,7 @@ describe.each(STORES)('on %s', (kind) => {
     await expect(stateOf(id)).rejects.toEqual(unknown)
   })
 
-  test('an Operation ID replays one delivery alone', async () => {
+  test('an Operation ID replays one delivery alone', { tags: ['slow'] }, async () => {
     const [id, other] = [await failed(), await failed('other')]
     const operationId = newOperation()
     await replay(id, operationId)
@@ -216,7 +222,9 @@ describe.each(STORES)('on %s', (kind) => {
     expect(failures).toBe(3)
   })
 
-  test('a list has the deliveries with the state and the route, the newest first', async () => {
+  test('a list has the deliveries with the state and the route, the newest first', {
+    tags: ['slow'],
+  }, async () => {
     const ids = [await failed(), await failed('other'), await failed('event', '{}')]
     await promote(FIXED, 'fixed')
     await replay(ids[0]!)

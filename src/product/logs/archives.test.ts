@@ -256,7 +256,9 @@ test('files of a process that was killed are removed at the next start', async (
   expect(await status()).toBe('healthy')
 })
 
-test('a turn that closes no segment lets the write-ahead log start over', async () => {
+test('a turn that closes no segment lets the write-ahead log start over', {
+  tags: ['slow'],
+}, async () => {
   opened = await openTestLogs()
   await write('one')
   await opened.store.archive()

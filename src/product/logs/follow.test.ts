@@ -1,4 +1,8 @@
-/** Tests the end of a stream that follows a log in which nothing is written. */
+/**
+ * Tests the end of a stream that follows a log in which nothing is written.
+ *
+ * @module-tag slow
+ */
 import { expect, onTestFinished, test } from 'vitest'
 import { openTestLogs } from '../../../testing/logs.ts'
 import { RECHECK_MILLIS } from './follow.ts'

@@ -77,7 +77,7 @@ test('records that were written, but not acknowledged, are not counted', async (
   running.terminate()
 })
 
-test('dropped records that no record reported are counted, once', async () => {
+test('dropped records that no record reported are counted, once', { tags: ['slow'] }, async () => {
   const { logs } = await openHeld()
   const { store, system } = logs
   print(logs, LOG_RECORDS_PER_SECOND_MAX + 1)

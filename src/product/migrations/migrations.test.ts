@@ -126,7 +126,9 @@ describe('an operator', () => {
     )
   })
 
-  test('gets the first result for an exact repeat, also after the migration went on', async () => {
+  test('gets the first result for an exact repeat, also after the migration went on', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     const operationId = newOperation()
     const request = { operationId, changedAtMicros: gateway.harness.system.nowMicros() }
@@ -139,7 +141,9 @@ describe('an operator', () => {
     expect(reused.code).toBe('PRODUCT_OPERATION_REUSED')
   })
 
-  test('resumes what a document stopped, and cannot change what is complete', async () => {
+  test('resumes what a document stopped, and cannot change what is complete', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     await completed('fail')
     expect(await stateOf('fail')).toMatchObject({
@@ -184,7 +188,9 @@ describe('an operator', () => {
     expect(await stateOf('add')).toMatchObject({ state: 'pending' })
   })
 
-  test('sees documents before and after in a dry run, which stores nothing', async () => {
+  test('sees documents before and after in a dry run, which stores nothing', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     const named = { name: 'add', releaseId: gateway.releaseId }
     const { item, documents } = await previewMigration(product(), named)
@@ -201,7 +207,9 @@ describe('an operator', () => {
   })
 })
 
-test('a migration cannot run while a bound Release could not read what it writes', async () => {
+test('a migration cannot run while a bound Release could not read what it writes', {
+  tags: ['slow'],
+}, async () => {
   await open()
   const narrow = { ...TASKS, fields: { level: { type: 'int64' } as const } }
   const published = await publishRelease(gateway.harness, {
@@ -214,7 +222,9 @@ test('a migration cannot run while a bound Release could not read what it writes
   expect(await stateOf('add')).toMatchObject({ state: 'pending' })
 })
 
-test('a migration runs beside a bound Release that lacks a field of the new one', async () => {
+test('a migration runs beside a bound Release that lacks a field of the new one', {
+  tags: ['slow'],
+}, async () => {
   await open()
   const done = { type: 'optional', inner: { type: 'boolean' } } as const
   const { releaseId } = await publishRelease(gateway.harness, {
@@ -228,7 +238,9 @@ test('a migration runs beside a bound Release that lacks a field of the new one'
   expect(await bindChannel(gateway.harness, releaseId)).toMatchObject({ releaseId })
 })
 
-test('a Release that cannot be validated before its migration can run it', async () => {
+test('a Release that cannot be validated before its migration can run it', {
+  tags: ['slow'],
+}, async () => {
   await open()
   const input = { ...WORKSPACE, validate: false, source: 'second' }
   const { releaseId } = await publishRelease(gateway.harness, input)
@@ -242,7 +254,9 @@ test('a Release that cannot be validated before its migration can run it', async
   expect(await stateOf('add', releaseId)).toMatchObject({ state: 'complete', releaseId })
 })
 
-test('a validation whose documents do not fit names the migration that it requires', async () => {
+test('a validation whose documents do not fit names the migration that it requires', {
+  tags: ['slow'],
+}, async () => {
   await open()
   const level = { type: 'string' } as const
   gateway.harness.engine.documents.set('tasks', [new Map()])
@@ -263,7 +277,9 @@ describe('requires', () => {
   const requiring = (names: readonly string[]) =>
     publishRelease(gateway.harness, { ...WORKSPACE, source: 'next', requires: names })
 
-  test('a Channel is bound once all are complete, and the fault is the command', async () => {
+  test('a Channel is bound once all are complete, and the fault is the command', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     const { releaseId } = await requiring(['add', 'other'])
     const fault = await rejection(() => bindChannel(gateway.harness, releaseId))
@@ -282,7 +298,9 @@ describe('requires', () => {
     expect(await bindChannel(gateway.harness, releaseId)).toMatchObject({ releaseId })
   })
 
-  test('the same migration of an earlier Release counts, a changed one does not', async () => {
+  test('the same migration of an earlier Release counts, a changed one does not', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     await completed('add')
     const { releaseId } = await requiring(['add'])
@@ -298,7 +316,9 @@ describe('requires', () => {
     expect(fault.code).toBe('PRODUCT_INCOMPATIBLE')
   })
 
-  test('the list may name a migration that only an earlier Release has', async () => {
+  test('the list may name a migration that only an earlier Release has', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     const without = { ...WORKSPACE, source: 'next', migrations: [], requires: ['add'] }
     const { migrations: _, ...input } = without
@@ -309,7 +329,7 @@ describe('requires', () => {
     expect(await bindChannel(gateway.harness, releaseId)).toMatchObject({ releaseId })
   })
 
-  test('a rollback and a policy need the migrations too', async () => {
+  test('a rollback and a policy need the migrations too', { tags: ['slow'] }, async () => {
     await open()
     await completed('add')
     const { releaseId } = await requiring(['add'])
@@ -341,7 +361,9 @@ describe('requires', () => {
   })
 })
 
-test('a Release is not retired while one of its migrations is unfinished', async () => {
+test('a Release is not retired while one of its migrations is unfinished', {
+  tags: ['slow'],
+}, async () => {
   await open()
   const { releaseId } = await publishRelease(gateway.harness, { ...WORKSPACE, source: 'next' })
   await completed('fail', { releaseId })
@@ -355,7 +377,7 @@ test('a Release is not retired while one of its migrations is unfinished', async
   expect(retired.code).toBe('PRODUCT_RELEASE_RETIRED')
 })
 
-test('a migration waits while the Environment is archived', async () => {
+test('a migration waits while the Environment is archived', { tags: ['slow'] }, async () => {
   await open()
   const environment = product().root.control.read(findEnvironment)!
   const archive = product().lifecycle

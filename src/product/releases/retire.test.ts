@@ -235,7 +235,9 @@ describe('a retired Release', () => {
 })
 
 describe('a publication', () => {
-  test(`a publication retires unused Releases beyond the newest ${RELEASES_KEPT}`, async () => {
+  test(`a publication retires unused Releases beyond the newest ${RELEASES_KEPT}`, {
+    tags: ['slow'],
+  }, async () => {
     const head = await publishRelease(harness, { workspace: 'other', source: 'head' })
     const bound = (await publishRelease(harness, { source: 'bound' })).releaseId
     await bind(bound)
@@ -261,7 +263,9 @@ describe('a publication', () => {
 })
 
 describe('the collection of artifacts', () => {
-  test('the collection never removes bytes that a publication is about to reference', async () => {
+  test('the collection never removes bytes that a publication is about to reference', {
+    tags: ['slow'],
+  }, async () => {
     // Goal: unreferenced bytes are kept from the moment a publication relies on them.
     // Method: a few contents are published and retired at random and concurrently.
     const seed = Number(process.env.SVC_SEED ?? Date.now() >>> 0)
@@ -304,7 +308,9 @@ describe('the collection of artifacts', () => {
     expect(harness.log.text()).toContain('product.artifacts_collected')
   })
 
-  test('a collection that is killed at any step leaves every Release complete', async () => {
+  test('a collection that is killed at any step leaves every Release complete', {
+    tags: ['slow'],
+  }, async () => {
     // Goal: kill -9 at each durable step of a retirement loses no bytes that are referenced.
     // Method: a child retires and kills itself before its nth step; the test then checks the root
     // and repeats the retirement.

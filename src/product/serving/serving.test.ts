@@ -183,7 +183,9 @@ describe('serving', () => {
   })
 })
 
-test('a policy distributes callers by weight and keeps each key on one Release', () => {
+test('a policy distributes callers by weight and keeps each key on one Release', {
+  tags: ['slow'],
+}, () => {
   const names = ['a', 'b', 'c']
   const policy = (weights: readonly number[]) => ({
     revision: 1n,

@@ -81,9 +81,13 @@ describe('an application call', () => {
     ['a lower-case Release ID', () => `release:${first.toLowerCase()}`, 'REQUEST_INVALID'],
     ['a Release ID with a tail', () => `release:${first}x`, 'REQUEST_INVALID'],
     ['a leading space', () => ' channel:production', 'REQUEST_INVALID'],
-  ])('an application call resolves %s to its Release or code', async (_, target, expected) => {
-    expect(await outcome(target())).toBe(expected)
-  })
+  ])(
+    'an application call resolves %s to its Release or code',
+    { tags: ['slow'] },
+    async (_, target, expected) => {
+      expect(await outcome(target())).toBe(expected)
+    },
+  )
 
   test('a Workspace is reached only with the scope, if the Environment allows it', async () => {
     expect(await outcome('workspace:default', ['query', 'mutation'])).toBe('TARGET_DENIED')

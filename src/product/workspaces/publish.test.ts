@@ -178,7 +178,9 @@ describe('a publication', () => {
 const STRIDE = process.env.SVC_TEST_LONG === '1' ? 1 : 3
 
 describe('a publisher that is killed', () => {
-  test('a killed publisher leaves a complete publication or none and can repeat it', async () => {
+  test('a killed publisher leaves a complete publication or none and can repeat it', {
+    tags: ['slow'],
+  }, async () => {
     // Goal: no matter at which step the process is killed, no row references missing bytes and a
     // repeat succeeds. Method: a child publishes and kills itself before its nth durable step; the
     // test then checks the root and repeats the publication.

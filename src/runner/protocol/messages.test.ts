@@ -1,7 +1,7 @@
 /** The frames of a runner are untrusted: every wrong shape is rejected, and none crashes. */
 import { describe, expect, test } from 'vitest'
 import { VALID_MESSAGES as VALID } from '../../../testing/hostile/messages.ts'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { ValidationError } from '../../value/validation-error.ts'
 import { decodeFromRunner } from './messages.ts'
 
@@ -62,7 +62,9 @@ describe('a message of a runner', () => {
     expect(message.type === 'threw' && message.error.stack.length).toBe(8_192)
   })
 
-  test('a message with one part replaced is decoded or rejected, and nothing else happens', () => {
+  test('a message with one part replaced is decoded or rejected, and nothing else happens', {
+    tags: ['slow'],
+  }, () => {
     const seed = 20_261_121
     const replacement = fc.record({ message: fc.constantFrom(...VALID), other: fc.jsonValue() })
     fc.assert(
@@ -75,7 +77,7 @@ describe('a message of a runner', () => {
           expect(error).toBeInstanceOf(ValidationError)
         }
       }),
-      { seed, numRuns: 20_000 },
+      { seed, numRuns: inputs(20_000) },
     )
   })
 })

@@ -5,7 +5,7 @@
  */
 import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../../testing/arbitrary-values.ts'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { Driver, errorOf, resultOf } from '../../../testing/runner-hosts.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import type { StoredDocument } from '../../documents/store.ts'
@@ -276,7 +276,9 @@ const RETURNS: readonly ValidatorJson[] = [
   { type: 'array', items: { type: 'record', values: { type: 'any' } } },
 ]
 
-test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, () => {
+test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   // So few characters that most runs evict some documents.
   const driver = new Driver(PROGRAM, undefined, new SentDocuments(2_000))
   const plain = new Driver(PROGRAM)
@@ -307,6 +309,6 @@ test(`naming documents changes no result of any program (SVC_SEED=${SEED})`, () 
       expect(named(found, run.documents)).toBe(whole(expected))
     }
   })
-  fc.assert(property, { seed: SEED, numRuns: 1_500 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(1_500) })
   expect(names).toBeGreaterThan(700)
 })

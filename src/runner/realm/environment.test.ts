@@ -78,7 +78,7 @@ const WALK = `
   return [found, [...kinds].map((kind) => tried(() => kind[Symbol.toStringTag]) ?? null)]
 `
 
-test('shared objects are frozen, whichever builtin returns them', () => {
+test('shared objects are frozen, whichever builtin returns them', { tags: ['slow'] }, () => {
   const driver = new Driver(`walk: query(() => {${WALK}}),`)
   const [found, tags] = resultOf(driver.run('walk')) as [string[], string[]]
   // Reached by a constructor, a method and a method of its result.

@@ -1,6 +1,6 @@
 /** The globals of a Workspace's realm, compared with those of the runtime. */
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { Driver, resultOf } from '../../../testing/runner-hosts.ts'
 import { encodeStored } from '../../value/stored.ts'
 import type { Value } from '../../value/values.ts'
@@ -94,7 +94,7 @@ describe('globals', () => {
     }
   })
 
-  test('URL parses as the one of the runtime does', () => {
+  test('URL parses as the one of the runtime does', { tags: ['slow'] }, () => {
     const part = fc.oneof(
       fc.webUrl({ withQueryParameters: true, withFragments: true }),
       fc.string(),
@@ -110,7 +110,7 @@ describe('globals', () => {
         const input = fields(base === undefined ? { url } : { url, base })
         expect(resultOf(driver.run('url', input))).toEqual(expected)
       }),
-      { seed: 20_261_121, numRuns: 500 },
+      { seed: 20_261_121, numRuns: inputs(500) },
     )
   })
 
@@ -125,7 +125,7 @@ describe('globals', () => {
         const expected = [found.toString(), found.size, found.get('a'), found.has('b')]
         expect(resultOf(driver.run('params', fields({ text })))).toEqual(expected)
       }),
-      { seed: 20_261_121, numRuns: 500 },
+      { seed: 20_261_121, numRuns: inputs(500) },
     )
     expect(resultOf(driver.run('linked'))).toEqual(['http://x:81/?a=1&b=2&c=3#h', '3'])
   })

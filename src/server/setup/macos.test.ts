@@ -39,7 +39,7 @@ test('the plan for macOS installs by Homebrew and starts a daemon of launchd', a
   expect(machine.takeChanges()).toEqual([])
 })
 
-test('every command of a setup on macOS was printed before', async () => {
+test('every command of a setup on macOS was printed before', { tags: ['slow'] }, async () => {
   const machine = mac()
   const { out } = await machine.setUp('--dry-run')
   expect(await machine.setUp('--yes')).toMatchObject({ exit: 0, err: '' })
@@ -71,6 +71,7 @@ test('the service reaches PostgreSQL through its socket as its user', async () =
 
 test.each(['brew', 'dscl', 'install', 'launchctl'])(
   'a setup on macOS continues after a failure of %s',
+  { tags: ['slow'] },
   async (program) => {
     const machine = mac()
     machine.setFlag(`fail-${program}`)
@@ -94,7 +95,9 @@ test('a user that lacks its number is completed with the number of its group', a
   expect(out).toContain('dscl . -create /Users/svc PrimaryGroupID 450\n')
 })
 
-test('a service with another definition is ended before the new one is started', async () => {
+test('a service with another definition is ended before the new one is started', {
+  tags: ['slow'],
+}, async () => {
   const machine = mac()
   await machine.setUp('--yes')
   machine.takeChanges()
@@ -109,7 +112,7 @@ test('a service with another definition is ended before the new one is started',
   expect(machine.read(PLIST)).toBe(text)
 })
 
-test('a service that stopped is started again', async () => {
+test('a service that stopped is started again', { tags: ['slow'] }, async () => {
   const machine = mac()
   await machine.setUp('--yes')
   machine.takeChanges()

@@ -79,7 +79,7 @@ test.each([
   ['Debian with an older PostgreSQL', BOOKWORM],
   ['Fedora', FEDORA],
   ['Alpine', ALPINE],
-] as const)('the second run on %s changes nothing', async (_, facts) => {
+] as const)('the second run on %s changes nothing', { tags: ['slow'] }, async (_, facts) => {
   const machine = machineOf(facts)
   const planned = commandsOf((await machine.setUp('--dry-run')).out).length
   expect(await machine.setUp('--yes')).toMatchObject({ exit: 0, err: '' })
@@ -93,7 +93,7 @@ test.each([
   expect(planned).toBeGreaterThan(10)
 })
 
-test('the commands that run are those of the plan', async () => {
+test('the commands that run are those of the plan', { tags: ['slow'] }, async () => {
   const machine = machineOf(TRIXIE)
   const { out } = await machine.setUp('--dry-run')
   await machine.setUp('--yes')
@@ -104,7 +104,9 @@ test('the commands that run are those of the plan', async () => {
   }
 })
 
-test('a failed step is named with its command, its output and the remedy', async () => {
+test('a failed step is named with its command, its output and the remedy', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   machine.setFlag('fail-useradd')
   const { err } = await machine.setUp('--yes').catch((error) => error.result)
@@ -113,7 +115,7 @@ test('a failed step is named with its command, its output and the remedy', async
   expect(err).toContain('Run the same command again to continue here.')
 })
 
-test('the run after a failed step begins with that step', async () => {
+test('the run after a failed step begins with that step', { tags: ['slow'] }, async () => {
   const machine = machineOf(TRIXIE)
   machine.setFlag('fail-useradd')
   const failure = await machine.setUp('--yes').catch((error) => error)
@@ -130,16 +132,22 @@ test('the run after a failed step begins with that step', async () => {
 /** Removed one at a time after a complete setup, as if a run had ended before it. */
 const EFFECTS = ['role', 'database', 'closed', 'user-svc', 'enabled-svc-server']
 
-test.each(EFFECTS)('a run that ended before %s is completed by the next one', async (flag) => {
-  const machine = machineOf(TRIXIE)
-  await machine.setUp('--yes')
-  machine.takeChanges()
-  machine.removeFlag(flag)
-  expect(await machine.setUp('--yes')).toMatchObject({ exit: 0 })
-  expect(machine.takeChanges()).toHaveLength(1)
-})
+test.each(EFFECTS)(
+  'a run that ended before %s is completed by the next one',
+  { tags: ['slow'] },
+  async (flag) => {
+    const machine = machineOf(TRIXIE)
+    await machine.setUp('--yes')
+    machine.takeChanges()
+    machine.removeFlag(flag)
+    expect(await machine.setUp('--yes')).toMatchObject({ exit: 0 })
+    expect(machine.takeChanges()).toHaveLength(1)
+  },
+)
 
-test('systemd reads the service again after a version with another unit', async () => {
+test('systemd reads the service again after a version with another unit', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   await machine.setUp('--yes')
   machine.takeChanges()
@@ -160,7 +168,9 @@ test('a step whose commands succeed without a result fails', async () => {
   expect(machine.exists('/etc/svc')).toBe(false)
 })
 
-test('a server that does not answer fails the last step, which names its log', async () => {
+test('a server that does not answer fails the last step, which names its log', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   machine.startsServer = false
   const failure = await machine.setUp('--yes').catch((error) => error)
@@ -172,7 +182,7 @@ test('a server that does not answer fails the last step, which names its log', a
   expect(failure.result.err).toContain('journalctl --unit svc-server')
 })
 
-test('a group on Alpine whose user is missing is completed', async () => {
+test('a group on Alpine whose user is missing is completed', { tags: ['slow'] }, async () => {
   const machine = machineOf(ALPINE)
   machine.setFlag('fail-adduser')
   await machine.setUp('--yes').catch(() => {})
@@ -182,7 +192,9 @@ test('a group on Alpine whose user is missing is completed', async () => {
   expect(machine.takeChanges()[0]).toMatch(/^adduser /)
 })
 
-test('a removal on Alpine that ended after the runlevel is continued', async () => {
+test('a removal on Alpine that ended after the runlevel is continued', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(ALPINE)
   await machine.setUp('--yes')
   machine.removeFile('/etc/runlevels/default/svc-server')
@@ -193,7 +205,7 @@ test('a removal on Alpine that ended after the runlevel is continued', async () 
   expect(changes.some((line) => line.startsWith('rc-update'))).toBe(false)
 })
 
-test('a state directory that others can read becomes private', async () => {
+test('a state directory that others can read becomes private', { tags: ['slow'] }, async () => {
   const machine = machineOf(TRIXIE)
   machine.write('/var/lib/svc/state/file', '')
   await machine.setUp('--yes')
@@ -202,6 +214,7 @@ test('a state directory that others can read becomes private', async () => {
 
 test.runIf(process.geteuid?.() === 0)(
   'settings of the service user become those of root',
+  { tags: ['slow'] },
   async () => {
     const machine = machineOf(TRIXIE)
     await machine.setUp('--yes')
@@ -245,7 +258,9 @@ test('the commands that destroy a database name the port of its cluster', async 
   expect(out).toContain('  runuser -u postgres -- dropuser --port=5433 -- svc\n')
 })
 
-test('nothing changes where the person on the terminal does not agree', async () => {
+test('nothing changes where the person on the terminal does not agree', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   machine.answer = false
   const { exit, out } = await machine.setUp()
@@ -271,7 +286,9 @@ test('a person who is not root is told so before anything changes', async () => 
   expect((await machine.setUp('--dry-run')).exit).toBe(0)
 })
 
-test('settings and secrets are readable by the service alone, and stay', async () => {
+test('settings and secrets are readable by the service alone, and stay', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   await machine.setUp('--yes')
   const pepper = machine.read('/etc/svc/platform-identity-pepper')
@@ -392,7 +409,9 @@ test('another distribution is left as it is', async () => {
   await expect(machine.setUp('--yes')).rejects.toMatchObject({ code: 'SERVER_SETUP_UNSUPPORTED' })
 })
 
-test('names with quotes and blanks reach PostgreSQL and the URL as they are', async () => {
+test('names with quotes and blanks reach PostgreSQL and the URL as they are', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   const name = `a"b'c\\ -- (drop)`
   await machine.setUp('--yes', '--database', name)
@@ -410,7 +429,9 @@ test('a path with blanks and quotes is one word of the unit', async () => {
   expect(out).toContain(`'/opt/my "own" 100%/svc' init`)
 })
 
-test('the removal stops the service, and leaves data, settings and secrets', async () => {
+test('the removal stops the service, and leaves data, settings and secrets', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   await machine.setUp('--yes')
   machine.takeChanges()
@@ -431,7 +452,9 @@ test('the removal stops the service, and leaves data, settings and secrets', asy
   expect(machine.takeChanges()).toEqual([])
 })
 
-test('the owner is told the login command until the code was used', async () => {
+test('the owner is told the login command until the code was used', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   expect((await machine.setUp('--yes')).out).toContain('The first owner has logged in.')
   machine.write('/var/lib/svc/state/bootstrap/initial-owner.code', 'rk_inv_v1_secret\n')

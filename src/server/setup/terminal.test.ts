@@ -18,7 +18,7 @@ test.skipIf(where !== '').each([
   ['\n', 'false'],
   ['yellow\n', 'false'],
   ['\u0004', 'false'],
-])(`the answer %j on the terminal is %s${where}`, (input, answer) => {
+])(`the answer %j on the terminal is %s${where}`, { tags: ['slow'] }, (input, answer) => {
   const command = `echo y | '${BUN}' -e "${ASK}"`
   const { stdout } = spawnSync(SCRIPT, ['-qec', command, '/dev/null'], { input, encoding: 'utf8' })
   expect(stdout).toContain('Continue? ')

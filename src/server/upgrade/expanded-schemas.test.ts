@@ -152,13 +152,13 @@ function withOneMore(base: Case, sql: string): Case {
 }
 
 describe('a migration that states that the version before can use the database', () => {
-  test.each(BREAKING)('%s is noticed', async (_, sqlite, postgres) => {
+  test.each(BREAKING)('%s is noticed', { tags: ['slow'] }, async (_, sqlite, postgres) => {
     for (const each of [withOneMore(CONTROL_CASE, sqlite), withOneMore(IDENTITY_CASE, postgres)]) {
       expect(Object.keys(await wrongStatements(each))).toEqual(['stated'])
     }
   })
 
-  test.each(ADDING)('%s is allowed', async (_, sqlite, postgres) => {
+  test.each(ADDING)('%s is allowed', { tags: ['slow'] }, async (_, sqlite, postgres) => {
     for (const each of [withOneMore(CONTROL_CASE, sqlite), withOneMore(IDENTITY_CASE, postgres)]) {
       expect(await wrongStatements(each)).toEqual({})
     }

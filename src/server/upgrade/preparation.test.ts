@@ -50,6 +50,7 @@ async function recipient(): Promise<{ file: string; recipient: string }> {
 
 test.each(['migrate', 'verify-storage', 'rotate-keys'])(
   '%s migrates by itself, after one warning that no backup was made',
+  { tags: ['slow'] },
   async (mode) => {
     const found = await earlierServer()
     const { exit, err } = await found.run(mode)
@@ -67,7 +68,9 @@ test.each(['migrate', 'verify-storage', 'rotate-keys'])(
   },
 )
 
-test('a backup that the earlier version could restore is made in the root first', async () => {
+test('a backup that the earlier version could restore is made in the root first', {
+  tags: ['slow'],
+}, async () => {
   const { file, recipient: of } = await recipient()
   const found = await earlierServer({ SERVICE_BACKUP_RECIPIENTS: of })
   const check = JSON.parse((await found.run('upgrade', '--check', '--json')).out)
@@ -98,7 +101,9 @@ test('a backup that the earlier version could restore is made in the root first'
   expect(JSON.parse(restored.out)).toMatchObject({ documents: 40, sequence: 40 })
 })
 
-test('no migration is made if the target of backups cannot be reached', async () => {
+test('no migration is made if the target of backups cannot be reached', {
+  tags: ['slow'],
+}, async () => {
   const { recipient: of } = await recipient()
   const directory = join(temporary(), 'missing/backups')
   const found = await earlierServer({
@@ -126,7 +131,9 @@ async function prepare(found: EarlierServer): Promise<unknown> {
   return warnings(text)[0]?.backupId
 }
 
-test('starts that fail before their migrations leave one backup in the root', async () => {
+test('starts that fail before their migrations leave one backup in the root', {
+  tags: ['slow'],
+}, async () => {
   const { recipient: of } = await recipient()
   const settings = { SERVICE_BACKUP_RECIPIENTS: of }
   const found = await earlierServer(settings, { identity: 7, control: 13 })
@@ -142,7 +149,9 @@ test('starts that fail before their migrations leave one backup in the root', as
   expect(listed.map(({ backupId }) => backupId)).toEqual([entry!.backupId])
 })
 
-test('migrations that were interrupted keep the backup from before them', async () => {
+test('migrations that were interrupted keep the backup from before them', {
+  tags: ['slow'],
+}, async () => {
   const { recipient: of } = await recipient()
   const directory = temporary()
   const settings = { SERVICE_BACKUP_RECIPIENTS: of, SERVICE_BACKUP_DIRECTORY: directory }

@@ -53,7 +53,9 @@ test('the databases are in one order, wherever the documents are', async () => {
   }
 })
 
-test('a check of an earlier server names each migration, and changes nothing', async () => {
+test('a check of an earlier server names each migration, and changes nothing', {
+  tags: ['slow'],
+}, async () => {
   const found = await earlierServer({ SERVICE_NO_SUCH_SETTING: 'x' })
   const before = found.files()
   const rows = () => found.database.rows('select * from service_platform_migrations')
@@ -90,7 +92,9 @@ test('a check of an earlier server names each migration, and changes nothing', a
   expect(await rows()).toEqual(recorded)
 })
 
-test('a migration brings each database to this version, and can be repeated', async () => {
+test('a migration brings each database to this version, and can be repeated', {
+  tags: ['slow'],
+}, async () => {
   const found = await earlierServer()
   const { exit, out } = await found.run('migrate')
   expect([exit, out.split('\n')]).toEqual([
@@ -139,7 +143,9 @@ test('a database of a newer version blocks, with the reason', async () => {
   expect((await found.run('migrate')).err).toContain('SERVER_DATABASE_NEWER')
 })
 
-test('the commands of the guide take an earlier server forward and back in order', async () => {
+test('the commands of the guide take an earlier server forward and back in order', {
+  tags: ['slow'],
+}, async () => {
   const places = mkdtempSync(join(tmpdir(), 'svc-upgrade-guide-'))
   onTestFinished(() => rmSync(places, { recursive: true, force: true }))
   const secret = await makeIdentity()

@@ -149,7 +149,7 @@ describe.each([
     expect(await blobs.read(empty)).toHaveLength(0)
   })
 
-  test('bytes that are long arrive whole', async () => {
+  test('bytes that are long arrive whole', { tags: ['slow'] }, async () => {
     const chunk = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251)
     const content = await store(blobs, ...Array.from({ length: 20 }, () => chunk))
     expect(content.size).toBe(20 * 1024 * 1024)
@@ -172,7 +172,7 @@ describe.each([
     expect(await listed(again)).toEqual([])
   })
 
-  test('bytes are removed, and removing them again does nothing', async () => {
+  test('bytes are removed, and removing them again does nothing', { tags: ['slow'] }, async () => {
     const content = await store(blobs, bytesOf('x'))
     const other = await store(blobs, bytesOf('y'))
     await blobs.remove(content.sha256)
@@ -191,7 +191,7 @@ describe.each([
     expect(await listed(blobs)).toEqual(contents.map(({ sha256 }) => sha256).sort())
   })
 
-  test('bytes that are altered are found, and set aside', async () => {
+  test('bytes that are altered are found, and set aside', { tags: ['slow'] }, async () => {
     const content = await store(blobs, bytesOf('hello'))
     expect(await blobs.check(content, { quick: false })).toBe('whole')
     bench.alter(content.sha256, bytesOf('hellO'))
@@ -239,6 +239,7 @@ describe('files in the root', () => {
 
   test.each(['hell', 'hello!', ''])(
     'files in the root that have another length are not sent: %j',
+    { tags: ['slow'] },
     async (altered) => {
       const content = await store(bench.blobs, bytesOf('hello'))
       bench.alter(content.sha256, bytesOf(altered))
@@ -306,7 +307,9 @@ describe('an S3-compatible store', () => {
     },
   )
 
-  test('a read fails at its deadline if the store stalls while it sends bytes', async () => {
+  test('a read fails at its deadline if the store stalls while it sends bytes', {
+    tags: ['slow'],
+  }, async () => {
     const content = await store(blobs, new Uint8Array(2 ** 20))
     const failing = await bench.reopen({ requestMillis: 1_000 })
     s3.failure = 'stalled'
@@ -327,7 +330,9 @@ describe('an S3-compatible store', () => {
   })
 })
 
-test('a store that is filled has its bytes for the server that opens it later', async () => {
+test('a store that is filled has its bytes for the server that opens it later', {
+  tags: ['slow'],
+}, async () => {
   const directory = mkdtempSync(join(tmpdir(), 'blobs-'))
   try {
     const filled = await FileBlobs.open({ directory, freeFloorBytes: 0, isFilled: true })

@@ -37,7 +37,9 @@ test('the newest decision about a changed document is known', () => {
   expect(decisions.changed('one')).toBe(false)
 })
 
-test('IDs beyond the bound of memory are on disk while the copy is made', () => {
+test('IDs beyond the bound of memory are on disk while the copy is made', {
+  tags: ['slow'],
+}, () => {
   const count = 150_000
   for (let i = 0; i < count; i += 1)
     decisions.noteChanged(`doc_${String(i).padStart(40, '0')}`, true)

@@ -109,6 +109,7 @@ test.runIf(streams !== null)('a stream that fails ends the connection too early'
 
 test.runIf(streams !== null)(
   'a slow peer holds the source back, and one that left ends it',
+  { tags: ['slow'] },
   async () => {
     const before = openDescriptors()
     sent = []

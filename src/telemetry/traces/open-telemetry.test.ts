@@ -177,7 +177,9 @@ describe('sampling', () => {
 })
 
 describe('a receiver that fails', () => {
-  test('a batch is repeated after a status that allows it, and not after another one', async () => {
+  test('a batch is repeated after a status that allows it, and not after another one', {
+    tags: ['slow'],
+  }, async () => {
     const { traces, counted } = open()
     receiver.answer = () => (receiver.requests.length === 1 ? { status: 503 } : {})
     traces.root(start()).end()
@@ -198,7 +200,7 @@ describe('a receiver that fails', () => {
     expect(memory.records().at(-1)).toMatchObject({ event: 'traces.dropped', reason: 'status 307' })
   })
 
-  test('a receiver with an untrusted certificate gets nothing', async () => {
+  test('a receiver with an untrusted certificate gets nothing', { tags: ['slow'] }, async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
     requireVerifiedPeers(process.env)
     const accepted = () => ({ status: 200, body: '' })

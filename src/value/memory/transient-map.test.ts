@@ -3,7 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { TransientMap } from './transient-map.ts'
 
 describe('a transient map', () => {
-  it('a transient map has the entries and the order of a Map after any changes', () => {
+  it('a transient map has the entries and the order of a Map after any changes', {
+    tags: ['slow'],
+  }, () => {
     const map = new TransientMap<string, number>()
     const model = new Map<string, number>()
     let random = 1
@@ -48,7 +50,9 @@ describe('a transient map', () => {
     expect(seen).toEqual([0])
   })
 
-  it('a transient map leaves no garbage that only a full collection frees', () => {
+  it('a transient map leaves no garbage that only a full collection frees', {
+    tags: ['slow'],
+  }, () => {
     const steps = 20_000
     const map = new TransientMap<number, object>()
     const step = (i: number): void => {

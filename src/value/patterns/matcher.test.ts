@@ -4,7 +4,7 @@
  */
 
 import { expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import { Matcher } from './matcher.ts'
 import { PatternError } from './pattern-error.ts'
@@ -79,7 +79,9 @@ const text = fc
   .array(fc.constantFrom(' ', '\u00a0', ...characters.split(' ')), { maxLength: 8 })
   .map((parts) => parts.join(''))
 
-test(`a pattern accepts what the native engine accepts of a whole text (SVC_SEED=${SEED})`, () => {
+test(`a pattern accepts what the native engine accepts of a whole text (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   let accepted = 0
   let rejected = 0
   const property = fc.property(
@@ -97,11 +99,11 @@ test(`a pattern accepts what the native engine accepts of a whole text (SVC_SEED
       }
     },
   )
-  fc.assert(property, { seed: SEED, numRuns: 20_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(20_000) })
   expect(Math.min(accepted, rejected)).toBeGreaterThan(5_000)
 })
 
-test('every code point is in the class of the native engine', () => {
+test('every code point is in the class of the native engine', { tags: ['slow'] }, () => {
   for (const each of ['.', '\\d', '\\w', '\\s', '[^\\S\\d]', '[^a-\\u{ffff}]']) {
     const native = natively(each)
     const matcher = new Matcher(each)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../../testing/arbitrary-values.ts'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import {
   accepted,
   arbitraryValidator,
@@ -47,7 +47,9 @@ const readOrRule = (validator: ValidatorJson, json: string): Value | string => {
 }
 
 describe(`round trips (SVC_SEED=${SEED})`, () => {
-  test('every value of every validator has a plain form that reads as the same value', () => {
+  test('every value of every validator has a plain form that reads as the same value', {
+    tags: ['slow'],
+  }, () => {
     const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
     let untagged = 0
     const property = fc.property(arbitraryValidator, numbers, (validator, stream) => {
@@ -67,11 +69,13 @@ describe(`round trips (SVC_SEED=${SEED})`, () => {
         expect(encodeTagged(back)).toBe(encodeTagged(value))
       }
     })
-    fc.assert(property, { numRuns: 5_000 })
+    fc.assert(property, { numRuns: inputs(5_000) })
     expect(untagged).toBeGreaterThan(2_000)
   })
 
-  test('what is read is accepted by the check, and written in a form that reads alike', () => {
+  test('what is read is accepted by the check, and written in a form that reads alike', {
+    tags: ['slow'],
+  }, () => {
     let count = 0
     const json = fc.oneof(
       fc.json().map((each) => JSON.parse(each) as Json),
@@ -88,7 +92,7 @@ describe(`round trips (SVC_SEED=${SEED})`, () => {
       const plain = plainOf(validator, value)
       expect(valueEquals(read(validator, plain), value)).toBe(true)
     })
-    fc.assert(property, { numRuns: 20_000 })
+    fc.assert(property, { numRuns: inputs(20_000) })
     // One in eighteen is read.
     expect(count).toBeGreaterThan(500)
   })
@@ -103,7 +107,7 @@ describe(`round trips (SVC_SEED=${SEED})`, () => {
       ])
       expect(valueEquals(read(record, plainOf(record, value)), value)).toBe(true)
     })
-    fc.assert(property, { numRuns: 1_000 })
+    fc.assert(property, { numRuns: inputs(1_000) })
   })
 })
 

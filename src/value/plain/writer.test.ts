@@ -1,7 +1,7 @@
 /** Plain JSON with tags where a validator does not decide the type: round trips of any schema. */
 import { describe, expect, it } from 'vitest'
 import { arbitraryTyped } from '../../../testing/arbitrary/validators.ts'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import { plainReader } from '../plain.ts'
 import { type Json, parseStrictJson, ROUNDED } from '../strict-json.ts'
@@ -26,7 +26,7 @@ describe('plain JSON by a validator', () => {
           expect(encodeTagged(back)).toBe(encodeTagged(value))
         }
       }),
-      { seed: SEED, numRuns: 3_000 },
+      { seed: SEED, numRuns: inputs(3_000) },
     )
   })
 

@@ -4,7 +4,7 @@
  * the checks of validators as the references.
  */
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import {
   accepted,
   arbitraryValidator,
@@ -78,7 +78,9 @@ const arbitraryFields = arbitraryValidator
   })
 const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
 
-test(`a document is encoded from its text as its value is (SVC_SEED=${SEED})`, () => {
+test(`a document is encoded from its text as its value is (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   let [met, parsed] = [0, 0]
   const property = fc.property(arbitraryFields, numbers, (fields, stream) => {
     const text = storedText(accepted({ type: 'object', fields }, picker(stream)))
@@ -89,13 +91,15 @@ test(`a document is encoded from its text as its value is (SVC_SEED=${SEED})`, (
     met += 1
     parsed += encode.parsed()
   })
-  fc.assert(property, { seed: SEED, numRuns: 2_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(2_000) })
   expect(met).toBeGreaterThan(1_500)
   // Most are not parsed, or the test would compare the general encoder with itself.
   expect(parsed).toBeLessThan(met * 0.6)
 })
 
-test(`a document of another schema is encoded as its value is (SVC_SEED=${SEED})`, () => {
+test(`a document of another schema is encoded as its value is (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   const property = fc.property(
     arbitraryFields,
     arbitraryFields,
@@ -108,7 +112,7 @@ test(`a document of another schema is encoded as its value is (SVC_SEED=${SEED})
       expect(encode.fromText(document)).toBe(encode.general(document))
     },
   )
-  fc.assert(property, { seed: SEED, numRuns: 2_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(2_000) })
 })
 
 const TEXTS = [

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { arbitraryTyped, type Typed } from '../../../testing/arbitrary/validators.ts'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import { compileProjection } from '../projection.ts'
 import { ValidationError } from '../validation-error.ts'
 import { compileValidator, type FieldsJson, type ValidatorJson } from '../validators.ts'
@@ -68,7 +68,9 @@ function mergedShape(schemas: readonly Schema[]): FieldShape {
   return schemas.map(({ fields }) => shapeOf(fields)).reduce(mergeShapes, EMPTY_SHAPE)
 }
 
-test('a declaration that covers a shape hides nothing of the documents of its schemas', () => {
+test('a declaration that covers a shape hides nothing of the documents of its schemas', {
+  tags: ['slow'],
+}, () => {
   let covered = 0
   fc.assert(
     fc.property(arbitraryHistory, ({ schemas, declaration }) => {
@@ -77,7 +79,7 @@ test('a declaration that covers a shape hides nothing of the documents of its sc
       const projection = compileProjection(declaration)
       for (const { document } of schemas) expect(projection.countHidden(document)).toBe(0)
     }),
-    { numRuns: 2_000 },
+    { numRuns: inputs(2_000) },
   )
   expect(covered).toBeGreaterThan(200)
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { arbitraryValue } from '../../../testing/arbitrary-values.ts'
-import { fc } from '../../../testing/properties.ts'
+import { fc, inputs } from '../../../testing/properties.ts'
 import {
   accepted,
   arbitraryValidator,
@@ -55,10 +55,12 @@ const oddities = fc.constantFrom<unknown>(
 )
 
 function parameters(seed: number) {
-  return { seed, numRuns: 5_000 }
+  return { seed, numRuns: inputs(5_000) }
 }
 
-test(`what a validator accepts is encoded as the checked value would be (SVC_SEED=${SEED})`, () => {
+test(`what a validator accepts is encoded as the checked value would be (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const property = fc.property(arbitraryValidator, numbers, (json, stream) => {
@@ -159,7 +161,9 @@ function withReferences(json: unknown, named: object[], pick: (max: number) => n
   return { $r: named.indexOf(json) }
 }
 
-test(`a referenced object is encoded like an inline one (SVC_SEED=${SEED})`, () => {
+test(`a referenced object is encoded like an inline one (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   let met = 0
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const stored = arbitraryValue.map((value): unknown => JSON.parse(encodeStored(value)))
@@ -180,7 +184,7 @@ test(`a referenced object is encoded like an inline one (SVC_SEED=${SEED})`, () 
       }
     }
   })
-  fc.assert(property, { seed: SEED, numRuns: 2_000 })
+  fc.assert(property, { seed: SEED, numRuns: inputs(2_000) })
   expect(met).toBeGreaterThan(2_000)
 })
 
@@ -239,7 +243,7 @@ test('references of one result are invalid in the next', () => {
   expect(encode({ $r: 0 })).toBeNull()
 })
 
-test('an encoder keeps no reference to a document after its result', () => {
+test('an encoder keeps no reference to a document after its result', { tags: ['slow'] }, () => {
   const encoders = Array.from({ length: 100 }, () => compileResult({ type: 'any' }))
   const documents = encoders.map((encode) => {
     const document = { a: 1 }

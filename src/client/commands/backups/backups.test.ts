@@ -72,7 +72,9 @@ beforeEach(async () => {
 
 const run = (...line: string[]) => client.run('backup', ...line)
 
-test('create waits for the end of the backup and says what it has', async () => {
+test('create waits for the end of the backup and says what it has', {
+  tags: ['slow'],
+}, async () => {
   states = [RUNNING, COMPLETE]
   const { exit, out } = await run('create', '--recipient', RECIPIENT, ...REMOTE)
   expect(exit).toBe(0)

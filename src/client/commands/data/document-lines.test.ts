@@ -1,7 +1,7 @@
 /** Lines of exported and imported documents: what one writes, the other reads. */
 import { expect, it } from 'vitest'
 import { arbitraryTyped } from '../../../../testing/arbitrary/validators.ts'
-import { fc } from '../../../../testing/properties.ts'
+import { fc, inputs } from '../../../../testing/properties.ts'
 import { SEED } from '../../../../testing/seeds.ts'
 import { parseStrictJson } from '../../../value/strict-json.ts'
 import { encodeTagged } from '../../../value/tagged.ts'
@@ -34,7 +34,7 @@ it(`a document is imported as it was exported, whatever its schema (SVC_SEED=${S
       const read = lineReader('notes', fields, isTagged)(new TextEncoder().encode(line))
       expect(read).toEqual({ documentId: ID, value: encodeTagged(value) })
     }),
-    { seed: SEED, numRuns: 1_000 },
+    { seed: SEED, numRuns: inputs(1_000) },
   )
 })
 

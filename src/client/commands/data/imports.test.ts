@@ -101,7 +101,9 @@ function bodies(): string[] {
 }
 
 describe('svc data import', () => {
-  it('inserts every line once, in the order of the file, after ten interruptions', async () => {
+  it('inserts every line once, in the order of the file, after ten interruptions', {
+    tags: ['slow'],
+  }, async () => {
     const count = 12_000
     writeNotes(count)
     for (let run = 1; run <= 10; run++) {

@@ -221,7 +221,9 @@ describe('svc files', () => {
     return bucket
   }
 
-  test('an interrupted download goes on by range, and a terminal shows a bar', async () => {
+  test('an interrupted download goes on by range, and a terminal shows a bar', {
+    tags: ['slow'],
+  }, async () => {
     const bucket = await storeLong()
     const second = 'bytes=8388608-9437183'
     intercept = (_, range) => (range === second ? Promise.reject(new Error('cut')) : null)

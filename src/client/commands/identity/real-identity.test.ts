@@ -70,7 +70,9 @@ const INVITE = ['invite', '--operator-name', 'ana', '--role', 'developer', '--sc
 
 const DERIVE = ['sessions', 'derive', '--scope', 'installation', '--capability']
 
-test('a derived session serves another svc with its capabilities until it is over', async () => {
+test('a derived session serves another svc with its capabilities until it is over', {
+  tags: ['slow'],
+}, async () => {
   const directory = join(owner.home, 'job')
   const derive = [...DERIVE, 'operators:manage', '--lifetime', '90s', '--config-home', directory]
   const ran = await owner.run(...derive, '--json')
@@ -118,7 +120,9 @@ test('the token of a derived session is printed once or written to a private fil
   }
 })
 
-test('an invitation creates an operator with exactly the given grant', async () => {
+test('an invitation creates an operator with exactly the given grant', {
+  tags: ['slow'],
+}, async () => {
   const scope = ['project', '--project-id', 'prj_00000000000000000000000001']
   const { code, operationId } = JSON.parse((await owner.run(...INVITE, ...scope, '--json')).out)
   guest.variables.SVC_CODE = code
@@ -138,7 +142,7 @@ test('an invitation creates an operator with exactly the given grant', async () 
   expect((await guest.run('whoami')).exit).toBe(3)
 })
 
-test('svc sessions follows the pages to the end', async () => {
+test('svc sessions follows the pages to the end', { tags: ['slow'] }, async () => {
   const ids = Array.from({ length: 2_300 }, () => t.system.ids.make('ops'))
   await t.sql(
     `insert into service_operator_sessions
@@ -193,7 +197,9 @@ async function invited(name: string): Promise<void> {
   expect((await logIn(guest)).exit).toBe(0)
 }
 
-test('a colleague is offboarded by name, and comes back with the same grants', async () => {
+test('a colleague is offboarded by name, and comes back with the same grants', {
+  tags: ['slow'],
+}, async () => {
   await invited('ana')
   const { out } = await owner.run('operators')
   expect(out).toMatch(/^opr_\w{26} {2}ana {4}enabled {2}.* {2}developer@installation$/m)

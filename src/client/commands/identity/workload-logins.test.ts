@@ -81,7 +81,9 @@ async function logIn(client: TestClient, ...more: string[]) {
 
 const stored = (client: TestClient) => JSON.parse(readFileSync(client.credentials, 'utf8'))
 
-test('an invited job logs in without a code and acts as its operator', async () => {
+test('an invited job logs in without a code and acts as its operator', {
+  tags: ['slow'],
+}, async () => {
   const invited = await invite('--json')
   expect(invited.exit).toBe(0)
   const invitation = JSON.parse(invited.out)
@@ -106,14 +108,16 @@ test('an invited job logs in without a code and acts as its operator', async () 
   expect(existsSync(job.credentials)).toBe(false)
 })
 
-test('a job that is not invited is told what it needs', async () => {
+test('a job that is not invited is told what it needs', { tags: ['slow'] }, async () => {
   const ran = await logIn(job)
   expect(ran.exit).toBe(3)
   expect(ran.err).toContain('svc invite --workload')
   expect(existsSync(job.credentials)).toBe(false)
 })
 
-test('a token that was used changes nothing of the stored session', async () => {
+test('a token that was used changes nothing of the stored session', {
+  tags: ['slow'],
+}, async () => {
   await invite()
   expect((await logIn(job)).exit).toBe(0)
   const before = readFileSync(job.credentials, 'utf8')
@@ -122,7 +126,9 @@ test('a token that was used changes nothing of the stored session', async () => 
   expect(readFileSync(job.credentials, 'utf8')).toBe(before)
 })
 
-test('a session without refresh token is not refreshed, and says how to log in', async () => {
+test('a session without refresh token is not refreshed, and says how to log in', {
+  tags: ['slow'],
+}, async () => {
   await invite()
   await logIn(job)
   requests.length = 0
@@ -134,7 +140,7 @@ test('a session without refresh token is not refreshed, and says how to log in',
   expect(requests).toEqual(['GET /v1/auth/me'])
 })
 
-test('a stored session that is past its end is not sent', async () => {
+test('a stored session that is past its end is not sent', { tags: ['slow'] }, async () => {
   await invite()
   await logIn(job)
   t.system.advance(-700_000)
@@ -145,14 +151,16 @@ test('a stored session that is past its end is not sent', async () => {
   expect(requests).toEqual([])
 })
 
-test('a session is used to its last moment', async () => {
+test('a session is used to its last moment', { tags: ['slow'] }, async () => {
   await invite()
   t.system.advance(-590_000)
   await logIn(job)
   expect((await job.run('whoami')).exit).toBe(0)
 })
 
-test('a job adopts the session of a login that happened while it ran', async () => {
+test('a job adopts the session of a login that happened while it ran', {
+  tags: ['slow'],
+}, async () => {
   await invite()
   await logIn(job)
   const first = readFileSync(job.credentials, 'utf8')
@@ -176,7 +184,9 @@ test('a job adopts the session of a login that happened while it ran', async () 
   expect(stored(job).accessToken).toBe(accessToken)
 })
 
-test('the session of a workload does not replace that of a person on a plain machine', async () => {
+test('the session of a workload does not replace that of a person on a plain machine', {
+  tags: ['slow'],
+}, async () => {
   await invite()
   const home = String(owner.variables.SERVICE_CONFIG_HOME)
   const own = join(owner.home, '.config', 'service', 'credentials-v1.json')
@@ -199,13 +209,17 @@ test('the session of a workload does not replace that of a person on a plain mac
   expect((await logIn(owner)).exit).toBe(0)
 })
 
-test('the session of a workload replaces any other if SERVICE_CONFIG_HOME is set', async () => {
+test('the session of a workload replaces any other if SERVICE_CONFIG_HOME is set', {
+  tags: ['slow'],
+}, async () => {
   await invite()
   expect((await logIn(owner)).exit).toBe(0)
   expect(stored(owner).refreshToken).toBeNull()
 })
 
-test('a lost answer of an invitation without a code is settled by its look-up', async () => {
+test('a lost answer of an invitation without a code is settled by its look-up', {
+  tags: ['slow'],
+}, async () => {
   lost.push('POST')
   const ran = await invite('--operator-name', 'deployer', '--json')
   expect(ran.exit).toBe(0)
@@ -213,7 +227,9 @@ test('a lost answer of an invitation without a code is settled by its look-up', 
   expect((await logIn(job)).exit).toBe(0)
 })
 
-test('mistakes in the options of svc invite are told without asking the server', async () => {
+test('mistakes in the options of svc invite are told without asking the server', {
+  tags: ['slow'],
+}, async () => {
   requests.length = 0
   for (const [options, message] of [
     [['--workload', 'github'], '--workload and --subject go together.'],

@@ -122,7 +122,9 @@ describe('svc migrations', () => {
     expect(out).toContain('svc migrations resume addPriority')
   })
 
-  it('follows a migration until it is complete, with a line for each change', async () => {
+  it('follows a migration until it is complete, with a line for each change', {
+    tags: ['slow'],
+  }, async () => {
     const complete = { ...ADD, state: 'complete', finishedAtMicros: '1800000001000000' }
     states = [ADD, { ...ADD, processed: '13000' }, complete]
     const follow = ['migrations', 'status', 'addPriority', '--follow', ...REMOTE]

@@ -258,7 +258,9 @@ describe('an upgrade that is one way', () => {
     expect(machine.seen()).toMatchObject({ server: OLD, client: OLD, running: OLD })
   })
 
-  test('a one-way upgrade is not taken back once the databases were migrated', async () => {
+  test('a one-way upgrade is not taken back once the databases were migrated', {
+    tags: ['slow'],
+  }, async () => {
     const machine = site()
     machine.check(NEW, { exit: 4, backup: 'root' })
     machine.let(NEW, 'migrates')
@@ -274,7 +276,9 @@ describe('an upgrade that is one way', () => {
 })
 
 describe('a server that does not become ready', () => {
-  test('the previous version serves again, and the error has the end of the log', async () => {
+  test('the previous version serves again, and the error has the end of the log', {
+    tags: ['slow'],
+  }, async () => {
     const machine = site()
     machine.let(NEW, 'broken')
     const { exit, err } = await machine.upgrade()
@@ -295,7 +299,7 @@ describe('a server that does not become ready', () => {
     expect(machine.seen()).toMatchObject({ server: OLD, running: OLD })
   })
 
-  test('the wait includes the estimate of the migrations', async () => {
+  test('the wait includes the estimate of the migrations', { tags: ['slow'] }, async () => {
     const machine = site()
     machine.check(NEW, { exit: 0, seconds: 20 })
     machine.let(NEW, 'broken')
@@ -304,7 +308,9 @@ describe('a server that does not become ready', () => {
     expect(machine.client.pausedMillis - before).toBeGreaterThan(120_000)
   })
 
-  test('the error says that the previous version is not ready either', async () => {
+  test('the error says that the previous version is not ready either', {
+    tags: ['slow'],
+  }, async () => {
     const machine = site()
     machine.let(NEW, 'broken')
     machine.let(OLD, 'broken')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fc } from '../../../../testing/properties.ts'
+import { fc, inputs } from '../../../../testing/properties.ts'
 import { SEED } from '../../../../testing/seeds.ts'
 import { type JsonPath, treeOf } from './json-trees.ts'
 import { EXPORT_LINE_BYTES_MAX } from './lines.ts'
@@ -65,7 +65,7 @@ describe('a tree of JSON', () => {
           expect(await eventsOf(text, depth, chunk)).toEqual(whole)
         },
       ),
-      { seed: SEED, numRuns: 500 },
+      { seed: SEED, numRuns: inputs(500) },
     )
   }, 120_000)
 

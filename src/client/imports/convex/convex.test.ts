@@ -204,7 +204,9 @@ describe('a snapshot', () => {
     expect(made.report.noCounterpart.join('\n')).toContain('--include-file-storage')
   })
 
-  it('a snapshot with a document that does not fit leaves it out and says why', async () => {
+  it('a snapshot with a document that does not fit leaves it out and says why', {
+    tags: ['slow'],
+  }, async () => {
     const table = {
       ...users,
       documents: [
@@ -321,7 +323,10 @@ function withTexts(value: Value): Value {
   return new Map([...(value as ValueObject)].map(([name, item]) => [name, withTexts(item)]))
 }
 
-it('random documents of Convex have equal values behind the conversion', async () => {
+it('random documents of Convex have equal values behind the conversion', {
+  tags: ['slow'],
+  timeout: 300_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.dictionary(key, arbitraryConvex, { maxKeys: 5 }), { maxLength: 5 }),
@@ -354,4 +359,4 @@ it('random documents of Convex have equal values behind the conversion', async (
     ),
     { numRuns: 60 },
   )
-}, 300_000)
+})

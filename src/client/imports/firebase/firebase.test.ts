@@ -253,7 +253,10 @@ describe('an export', () => {
     expect(Object.values(made.all()).join('\n')).not.toContain('top-secret')
   })
 
-  it(`random documents are converted with every value (SVC_SEED=${SEED})`, async () => {
+  it(`random documents are converted with every value (SVC_SEED=${SEED})`, {
+    tags: ['slow'],
+    timeout: 300_000,
+  }, async () => {
     const id = fc.stringMatching(/^[a-zA-Z0-9é]{1,12}$/)
     const key = fc.constantFrom('a', 'b', 'c', 'odd key', 'constructor', 'type', 'value')
     const { value } = fc.letrec<{ value: FirestoreValue; map: FirestoreValue }>((tie) => ({
@@ -308,7 +311,7 @@ describe('an export', () => {
       }),
       { seed: SEED, numRuns: 60 },
     )
-  }, 300_000)
+  })
 })
 
 describe('a damaged export', () => {
@@ -421,7 +424,9 @@ describe('a damaged export', () => {
   })
 })
 
-it('documents of several collections that alternate are all read, over many chunks', async () => {
+it('documents of several collections that alternate are all read, over many chunks', {
+  tags: ['slow'],
+}, async () => {
   const list = Array.from({ length: 4_000 }, (_, i): FirestoreDocument => {
     const fields = new Map([['text', `${i} ${'x'.repeat(i % 7 === 0 ? 4_000 : 900)}`]])
     return [[i % 2 === 0 ? 'even' : 'odd', `d${i}`], fields]

@@ -154,7 +154,7 @@ describe('a JSON export of Firestore', () => {
     })
   })
 
-  it('a document whose fields are too large together is rejected', async () => {
+  it('a document whose fields are too large together is rejected', { tags: ['slow'] }, async () => {
     const field = `"x".."y"`.replace('..', ':').replace('"y"', `"${'y'.repeat(10 * 1024 * 1024)}"`)
     const fields = Array.from({ length: 7 }, (_, i) => field.replace('"x"', `"x${i}"`)).join(',')
     const text = `{"__collections__": {"users": {"a": {${fields}}}}}`

@@ -1,6 +1,8 @@
 /**
  * A part of the table of Cron expressions: cron-table.long.test.ts has all of it. Around a change
  * of local time the definition decides, elsewhere another implementation has the same times.
+ *
+ * @module-tag slow
  */
 import { expect, test } from 'vitest'
 import {

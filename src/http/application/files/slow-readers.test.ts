@@ -1,4 +1,8 @@
-/** Downloads over real connections whose readers do not read. */
+/**
+ * Downloads over real connections whose readers do not read.
+ *
+ * @module-tag slow
+ */
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FileServer, openFileServer } from '../../../../testing/files/file-servers.ts'

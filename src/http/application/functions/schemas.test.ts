@@ -5,7 +5,7 @@
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
-import { fc } from '../../../../testing/properties.ts'
+import { fc, inputs } from '../../../../testing/properties.ts'
 import {
   accepted,
   arbitraryValidator,
@@ -39,7 +39,9 @@ function acceptedValue(validator: ValidatorJson, pick: (max: number) => number):
   }
 }
 
-test(`the schema accepts the plain form of every value (SVC_SEED=${SEED})`, () => {
+test(`the schema accepts the plain form of every value (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   const numbers = fc.infiniteStream(fc.nat({ max: 1_000 }))
   const property = fc.property(arbitraryValidator, numbers, (validator, stream) => {
     const value = acceptedValue(validator, picker(stream))
@@ -48,7 +50,7 @@ test(`the schema accepts the plain form of every value (SVC_SEED=${SEED})`, () =
     const context = `${text} by ${JSON.stringify(validator)}`
     expect(schemaOf(validator)(JSON.parse(text)), context).toBe(true)
   })
-  fc.assert(property, { numRuns: 500 })
+  fc.assert(property, { numRuns: inputs(500) })
 })
 
 test.each<[ValidatorJson, unknown]>([

@@ -283,7 +283,9 @@ describe('messages of the client', () => {
     expect(await socket.closeCode()).toBe(1002)
   })
 
-  test('messages that expand cost no more memory than the bound, however many arrive', async () => {
+  test('messages that expand cost no more memory than the bound, however many arrive', {
+    tags: ['slow'],
+  }, async () => {
     const bomb = whole(new Uint8Array(60_000_000))
     const before = process.memoryUsage().rss
     for (let i = 0; i < 50; i++) {

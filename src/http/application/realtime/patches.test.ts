@@ -99,7 +99,9 @@ type Loose = any
 const bodiesOf = (list: Loose) => list.value.map((entry: Loose) => entry.value[1].value.value)
 
 describe('version 2', () => {
-  test('a change reaches one who takes patches as a patch, and all others as a state', async () => {
+  test('a change reaches one who takes patches as a patch, and all others as a state', {
+    tags: ['slow'],
+  }, async () => {
     const takes = await subscribed(2, { patches: true })
     const others = [
       await subscribed(2),
@@ -133,7 +135,9 @@ describe('version 2', () => {
     expect(counters.realtimePatchBytes).toBeGreaterThan(BODY.length)
   })
 
-  test('all messages of a connection are declared ones of its version', async () => {
+  test('all messages of a connection are declared ones of its version', {
+    tags: ['slow'],
+  }, async () => {
     const isDeclared = await openMessageCheck()
     for (const version of [1, 2] as const) {
       const session = await subscribed(version, version === 2 ? { patches: true } : {})
@@ -169,7 +173,7 @@ describe('version 2', () => {
     ['patches in version 1', 1, { ...SUBSCRIBE, patches: true }],
     ['patches that are no boolean', 2, { ...SUBSCRIBE, patches: 1 }],
     ['an unknown field in version 2', 2, { ...SUBSCRIBE, patch: true }],
-  ])('the connection ends with %s', async (_, version, message) => {
+  ])('the connection ends with %s', { tags: ['slow'] }, async (_, version, message) => {
     const session = await authenticated(version)
     session.send(message)
     expect(await session.closeCode()).toBe(1008)

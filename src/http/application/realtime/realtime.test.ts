@@ -161,7 +161,7 @@ describe('the handshake', () => {
       { ...upgrade, ...protocol, origin: 'https://evil.example' },
       ...([403, 'ORIGIN_DENIED'] as const),
     ],
-  ])('a handshake is rejected: %s', async (_, headers, status, code) => {
+  ])('a handshake is rejected: %s', { tags: ['slow'] }, async (_, headers, status, code) => {
     const reply = await fetch(`${origin}/v1/realtime`, { headers })
     expect(reply.status).toBe(status)
     expect(((await reply.json()) as { error: { code: string } }).error.code).toBe(code)
@@ -194,15 +194,19 @@ describe('the handshake', () => {
     ['version 2', [realtimeProtocol(2)], 2],
     ['version 2 before 1', [realtimeProtocol(1), realtimeProtocol(2)], 2],
     ['version 1 before an unknown one', ['service.realtime.v9', realtimeProtocol(1)], 1],
-  ])('a page of a listed origin opens a connection of %s', async (_, protocols, version) => {
-    const socket = new WebSocket(`${origin.replace('http', 'ws')}/v1/realtime`, {
-      headers: { origin: ORIGIN },
-      protocols,
-    } as never)
-    await new Promise((resolve) => socket.addEventListener('open', resolve))
-    expect(socket.protocol).toBe(realtimeProtocol(version))
-    socket.close()
-  })
+  ])(
+    'a page of a listed origin opens a connection of %s',
+    { tags: ['slow'] },
+    async (_, protocols, version) => {
+      const socket = new WebSocket(`${origin.replace('http', 'ws')}/v1/realtime`, {
+        headers: { origin: ORIGIN },
+        protocols,
+      } as never)
+      await new Promise((resolve) => socket.addEventListener('open', resolve))
+      expect(socket.protocol).toBe(realtimeProtocol(version))
+      socket.close()
+    },
+  )
 })
 
 describe('authentication', () => {
@@ -229,13 +233,17 @@ describe('authentication', () => {
       () => ({ applicationKey: gateway.key, token: 'x' }),
       'FUNCTIONAL_TOKEN_INVALID',
     ],
-  ])('an authentication with %s ends the connection', async (_, credentials, code) => {
-    const client = await open()
-    client.send({ type: 'authenticate', ...credentials() })
-    const { subscriptionId, error } = await client.next('error')
-    expect([subscriptionId, error.code]).toEqual([null, code])
-    expect(await client.closed()).toBe(1008)
-  })
+  ])(
+    'an authentication with %s ends the connection',
+    { tags: ['slow'] },
+    async (_, credentials, code) => {
+      const client = await open()
+      client.send({ type: 'authenticate', ...credentials() })
+      const { subscriptionId, error } = await client.next('error')
+      expect([subscriptionId, error.code]).toEqual([null, code])
+      expect(await client.closed()).toBe(1008)
+    },
+  )
 
   test('a connection that begins with another message is ended', async () => {
     const client = await open()
@@ -304,7 +312,7 @@ describe('a subscription', () => {
     ['with other arguments', { arguments: argumentsOf({ place: 'a' }) }, 'ARGUMENTS_INVALID'],
     ['that needs a user', { function: 'chat.mine' }, 'FUNCTIONAL_TOKEN_REQUIRED'],
     ['whose Function throws', { function: 'chat.fails' }, 'FUNCTION_FAILED'],
-  ])('a subscription %s ends with its own error', async (_, more, code) => {
+  ])('a subscription %s ends with its own error', { tags: ['slow'] }, async (_, more, code) => {
     const client = await authenticated()
     client.send(subscription('bad', more))
     client.send(subscription('good'))
@@ -372,7 +380,7 @@ describe('a message', () => {
     ['with an unknown field', '{"version":1,"type":"ping","x":1}', 1008],
     ['with a repeated key', '{"version":1,"type":"ping","type":"ping"}', 1008],
     ['of an unknown type', '{"version":1,"type":"shout"}', 1008],
-  ])('%s ends the connection', async (_, message, code) => {
+  ])('%s ends the connection', { tags: ['slow'] }, async (_, message, code) => {
     const client = await authenticated()
     client.socket.send(message)
     expect((await client.next('error')).error.code).toBe('REQUEST_INVALID')

@@ -134,6 +134,7 @@ describe('a multipart upload', () => {
     ['CRC64NVME', undefined, 'FULL_OBJECT'],
   ])(
     'a multipart upload with %s of type %s gets a checksum of type %s',
+    { tags: ['slow'] },
     async (name, type, expected) => {
       const { upload, begun, Parts } = await send(`parts-${name}`, name, type)
       expect(begun).toMatchObject({ ChecksumAlgorithm: name, ChecksumType: expected })

@@ -239,7 +239,7 @@ describe('XML of requests', () => {
     ['10,000 parts in descending order', 10_000, -1, 'InvalidPartOrder'],
     ['10,001 parts', 10_001, 1, 'InvalidArgument'],
     ['10,000 parts that are not stored', 10_000, 1, 'InvalidPart'],
-  ])('a completion with %s is rejected', async (_, count, direction, code) => {
+  ])('a completion with %s is rejected', { tags: ['slow'] }, async (_, count, direction, code) => {
     const numbers = Array.from({ length: count }, (_, i) => i + 1)
     const etag = `<ETag>&quot;${'a'.repeat(32)}&quot;</ETag>`
     const parts = numbers

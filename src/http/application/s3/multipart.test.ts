@@ -112,7 +112,10 @@ test('an unknown upload is not found, even with an invalid completion', async ()
   }
 })
 
-test(`${PARTS} parts in any order are listed in theirs (SVC_SEED=${SEED})`, async () => {
+test(`${PARTS} parts in any order are listed in theirs (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+  timeout: 600_000,
+}, async () => {
   const id = await begin('many')
   const order = Array.from({ length: PARTS }, (_, i) => ({
     number: i + 1,
@@ -145,7 +148,7 @@ test(`${PARTS} parts in any order are listed in theirs (SVC_SEED=${SEED})`, asyn
   const { files } = s3.server.gateway
   const bytes = `part ${PARTS}`
   expect(await files.documents.read((tx) => isContentReferenced(tx, sha256Hex(bytes)))).toBe(false)
-}, 600_000)
+})
 
 test('a small part before the last one is rejected', async () => {
   const id = await begin('small')

@@ -143,7 +143,9 @@ test('a rejected change leaves no audit record and no staged bytes', async () =>
   expect(audited.filter((each) => each.operationId === operationId)).toHaveLength(1)
 })
 
-test('64 MiB pass, and one byte more is too large, declared or not', async () => {
+test('64 MiB pass, and one byte more is too large, declared or not', {
+  tags: ['slow'],
+}, async () => {
   const most = new Uint8Array(CONSOLE_OBJECT_BYTES_MAX)
   const reply = t.call('PUT', pathOf('most'), { body: most })
   expect((await t.json<Changed>(201, reply)).object.size).toBe(String(CONSOLE_OBJECT_BYTES_MAX))

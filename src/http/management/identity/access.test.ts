@@ -75,7 +75,9 @@ async function rejection(response: Response): Promise<[number, string]> {
 const page = async (query = '') =>
   read(AuditPage, await (await send('GET', `/v1/access/audit${query}`)).json(), 'PLATFORM_INTERNAL')
 
-test('issuance returns 201 once with the code, and a replay returns 200 without it', async () => {
+test('issuance returns 201 once with the code, and a replay returns 200 without it', {
+  tags: ['slow'],
+}, async () => {
   const key = t.system.ids.make('opn')
   const first = await invite({ key })
   expect(first.status).toBe(201)
@@ -262,7 +264,7 @@ test.each([
   'limit=1.5',
   'limit=10&limit=10',
   'actor=x',
-])('the query %s is invalid', async (query) => {
+])('the query %s is invalid', { tags: ['slow'] }, async (query) => {
   const response = await send('GET', `/v1/access/audit?${query}`)
   expect(await rejection(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })

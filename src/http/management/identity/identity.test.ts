@@ -139,7 +139,7 @@ test.each([
   ['a null name', { code: 'x', deviceName: null }],
   ['a list', []],
   ['a duplicate key', '{"code":"x","code":"y"}'],
-])('an exchange with %s is invalid and echoes nothing', async (_, body) => {
+])('an exchange with %s is invalid and echoes nothing', { tags: ['slow'] }, async (_, body) => {
   const response = await post('/v1/auth/exchange', body)
   expect(response.status).toBe(400)
   const text = await response.text()

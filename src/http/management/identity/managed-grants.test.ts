@@ -85,7 +85,9 @@ const line = (source: string, project: string, role: 'developer' | 'observer') =
   `${source} ${project} ${capabilitiesOfRole(role).join(',')}`
 
 describe('managed enrollment', () => {
-  it('creates operator, link, grants, revision and session in one transaction', async () => {
+  it('creates operator, link, grants, revision and session in one transaction', {
+    tags: ['slow'],
+  }, async () => {
     const response = await enroll({ grants: [DEVELOPER, OBSERVER] })
     expect(await auditOf(response)).toEqual(['identity.link', 'grants.reconcile', 'session.create'])
     expect(response.status).toBe(201)
@@ -116,7 +118,7 @@ describe('managed enrollment', () => {
     expect([again.operator, again.grants]).toEqual([first.operator, first.grants])
   })
 
-  it('creates one operator for sixteen concurrent requests', async () => {
+  it('creates one operator for sixteen concurrent requests', { tags: ['slow'] }, async () => {
     const responses = await Promise.all(Array.from({ length: 16 }, () => enroll()))
     const statuses = responses.map((response) => response.status).sort()
     expect(statuses).toEqual([...Array(15).fill(200), 201])
@@ -364,12 +366,16 @@ describe('reconciliation', () => {
     ['any other Authorization beside it', () => ({ ...MANAGED_HEADER, authorization: '' })],
     ['the token in Authorization', () => ({ authorization: `Bearer ${MANAGED_TOKEN}` })],
     ['another token', () => ({ 'service-managed-enrollment': `Bearer ${'x'.repeat(41)}` })],
-  ])('a reconciliation with %s is rejected before the body is read', async (_, headers) => {
-    const before = await state()
-    const response = await t.reconcile(t.owner.operatorId, 'no JSON', headers())
-    expect(await code(response)).toBe(UNAUTHENTICATED)
-    expect(await state()).toBe(before)
-  })
+  ])(
+    'a reconciliation with %s is rejected before the body is read',
+    { tags: ['slow'] },
+    async (_, headers) => {
+      const before = await state()
+      const response = await t.reconcile(t.owner.operatorId, 'no JSON', headers())
+      expect(await code(response)).toBe(UNAUTHENTICATED)
+      expect(await state()).toBe(before)
+    },
+  )
 
   it.each([
     ['zero', { sourceRevision: 0, grants: [] }],
@@ -377,7 +383,7 @@ describe('reconciliation', () => {
     ['an unknown field', { sourceRevision: 1, grants: [], operatorName: 'x' }],
     ['an installation', { sourceRevision: 1, grants: [{ scope: null, role: 'owner' }] }],
     ['129 grants', { sourceRevision: 1, grants: Array(129).fill({ scope: {}, role: 'owner' }) }],
-  ])('a reconciliation with a body of %s is invalid', async (_, body) => {
+  ])('a reconciliation with a body of %s is invalid', { tags: ['slow'] }, async (_, body) => {
     expect(await code(await t.reconcile(t.owner.operatorId, body))).toBe(INVALID)
   })
 })

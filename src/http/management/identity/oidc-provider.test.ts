@@ -40,7 +40,9 @@ async function login(response: Response, status: number): Promise<Login> {
   return read(Login, await response.json(), 'PLATFORM_INTERNAL')
 }
 
-test('a native client logs in with an invitation once and without one afterwards', async () => {
+test('a native client logs in with an invitation once and without one afterwards', {
+  tags: ['slow'],
+}, async () => {
   const code = await t.invite()
   const first = await login(
     await t.logIn({ code }, { token: (await authorized()).access_token }),

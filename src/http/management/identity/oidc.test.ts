@@ -50,7 +50,9 @@ const auditOf = async (response: Response) => {
 }
 
 describe('a first login', () => {
-  it('an invitation creates the operator, its grant, its link and a session', async () => {
+  it('an invitation creates the operator, its grant, its link and a session', {
+    tags: ['slow'],
+  }, async () => {
     const response = await t.logIn({ code: await t.invite('observer'), deviceName: 'Laptop' })
     const audit = await auditOf(response)
     const made = await login(response, 201)
@@ -97,7 +99,9 @@ describe('a first login', () => {
     await login(await t.logIn({ code }), 201)
   })
 
-  it('one subject with sixteen codes concurrently creates one link', async () => {
+  it('one subject with sixteen codes concurrently creates one link', {
+    tags: ['slow'],
+  }, async () => {
     const codes = await Promise.all(Array.from({ length: 16 }, () => t.invite()))
     const token = await t.token()
     const statuses = await Promise.all(
@@ -112,7 +116,7 @@ describe('a first login', () => {
     expect(pending).toHaveLength(15)
   })
 
-  it('one code links exactly one of sixteen subjects', async () => {
+  it('one code links exactly one of sixteen subjects', { tags: ['slow'] }, async () => {
     const code = await t.invite()
     const statuses = await Promise.all(
       Array.from({ length: 16 }, async (_, i) => {
@@ -153,7 +157,7 @@ describe('a later login', () => {
   it.each<[string, Partial<typeof PROVIDER>]>([
     ['provider ID', { providerId: 'other-idp' }],
     ['subject pepper', { subjectPepper: new Secret(encodeBase64Url(new Uint8Array(32))) }],
-  ])('under another %s finds no link', async (_, given) => {
+  ])('under another %s finds no link', { tags: ['slow'] }, async (_, given) => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     const identity = t.another({
       external: { oidc: { ...PROVIDER, ...given }, providerNetwork: t.idp.network },
@@ -171,7 +175,7 @@ describe('the external token', () => {
     ['twice', (token) => `Bearer ${token}, Bearer ${token}`],
     ['behind two blanks', (token) => `Bearer  ${token}`],
     ['longer than 16 KiB', (token) => `Bearer ${token}${'A'.repeat(16 * 1024)}`],
-  ])('%s is rejected before the body is read', async (_, header) => {
+  ])('%s is rejected before the body is read', { tags: ['slow'] }, async (_, header) => {
     const authorization = header(await t.token())
     const response = await t.request('POST', '/v1/auth/oidc', {
       body: 'no JSON',
@@ -215,7 +219,7 @@ describe('the external token', () => {
     ['an operator name', { operatorName: 'Ada' }],
     ['a list', []],
     ['a duplicate key', '{"deviceName":"a","deviceName":"b"}'],
-  ])('a login with a body of %s is invalid', async (_, body) => {
+  ])('a login with a body of %s is invalid', { tags: ['slow'] }, async (_, body) => {
     expect(await rejection(await t.logIn(body))).toBe('400 PLATFORM_REQUEST_INVALID')
   })
 })

@@ -83,7 +83,9 @@ test('an operator is disabled once, and the repeat answers the same', async () =
   expect(enabled).toMatchObject({ status: 200, body: { disabledAtMicros: null } })
 })
 
-test('the last owner is 409, an unknown operator 404, an old request 400', async () => {
+test('the last owner is 409, an unknown operator 404, an old request 400', {
+  tags: ['slow'],
+}, async () => {
   const body = { changedAtMicros: String(t.system.nowMicros()) }
   const key = t.system.ids.make('opn')
   const disable = async (operatorId: string) => {
@@ -148,7 +150,9 @@ test('the audit names the actor and the operator that a subject belongs to', asy
   })
 })
 
-test('a workload invitation of a disabled operator is not consumed', async () => {
+test('a workload invitation of a disabled operator is not consumed', {
+  tags: ['slow'],
+}, async () => {
   const w = await workloadLogins()
   try {
     const { identity, owner: first } = w.t

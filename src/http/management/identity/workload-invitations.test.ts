@@ -1,4 +1,8 @@
-/** Invitations that name a workload instead of having a code. */
+/**
+ * Invitations that name a workload instead of having a code.
+ *
+ * @module-tag slow
+ */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PROVIDER } from '../../../../testing/providers/identity-providers.ts'
 import {

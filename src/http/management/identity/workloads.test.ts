@@ -27,7 +27,7 @@ const audit = () =>
   )
 
 describe.each(PLATFORMS)('a workload of %s', (platform) => {
-  it('logs in by its invitation once, and without one afterwards', async () => {
+  it('logs in by its invitation once, and without one afterwards', { tags: ['slow'] }, async () => {
     const before = await w.stored()
     expect(await readRejection(await w.logIn(platform))).toBe(UNAUTHENTICATED)
     expect(await w.stored()).toEqual(before)
@@ -190,7 +190,7 @@ describe('a token that opened a session', () => {
     expect(w.t.log.text()).toContain(TOKEN_REJECTIONS.replayed)
   })
 
-  it('opens one session, however often it is presented at once', async () => {
+  it('opens one session, however often it is presented at once', { tags: ['slow'] }, async () => {
     await w.invite()
     const used = await w.token('github')
     const servers = [w.t.identity, w.t.another({ external: { workloads: w.issuers.providers } })]
@@ -203,7 +203,7 @@ describe('a token that opened a session', () => {
     expect(await w.t.sql('select 1 from service_operator_token_uses')).toHaveLength(1)
   })
 
-  it('a used token is forgotten only after its end', async () => {
+  it('a used token is forgotten only after its end', { tags: ['slow'] }, async () => {
     await w.invite()
     const used = await w.token('github')
     await readLogin(await w.t.logIn({}, { token: used }), 201)
@@ -231,7 +231,9 @@ function withOtherSignature(signed: string): string {
   return `${header}.${claims}.${encodeBase64Url(other)}`
 }
 
-test('a rejected login of a disabled operator does not use its token up', async () => {
+test('a rejected login of a disabled operator does not use its token up', {
+  tags: ['slow'],
+}, async () => {
   await w.invite()
   await readLogin(await w.logIn('github'), 201)
   await w.t.sql(
@@ -243,7 +245,7 @@ test('a rejected login of a disabled operator does not use its token up', async 
   await readLogin(await w.t.logIn({}, { token: presented }), 200)
 })
 
-test('a session of a workload ends with its access token', async () => {
+test('a session of a workload ends with its access token', { tags: ['slow'] }, async () => {
   await w.invite()
   const { accessToken, session } = await readLogin(await w.logIn('github'), 201)
   const headers = { authorization: `Bearer ${accessToken}` }
@@ -259,7 +261,9 @@ test('a session of a workload ends with its access token', async () => {
   expect(await now.json()).toMatchObject({ sessions: [{ sessionId: again.session.sessionId }] })
 })
 
-test('workloads log in a week later, with the new keys of their platforms', async () => {
+test('workloads log in a week later, with the new keys of their platforms', {
+  tags: ['slow'],
+}, async () => {
   const operators = new Map<Platform, string>()
   for (const platform of PLATFORMS) {
     await w.invite({ providerId: platform, subject: SHAPES[platform].claims.sub })
@@ -273,7 +277,9 @@ test('workloads log in a week later, with the new keys of their platforms', asyn
   }
 })
 
-test('workload providers alone make helper tokens a way to log in', async () => {
+test('workload providers alone make helper tokens a way to log in', {
+  tags: ['slow'],
+}, async () => {
   const identity = w.t.another({ external: { workloads: w.issuers.providers } })
   const config = await w.t.request('GET', '/v1/auth/config', { identity })
   expect(await config.json()).toMatchObject({ methods: ['invitation', 'helper_token'] })
@@ -281,7 +287,9 @@ test('workload providers alone make helper tokens a way to log in', async () => 
   expect(await readRejection(client)).toBe('404 PLATFORM_NOT_FOUND')
 })
 
-test('no subject and no token of a workload is in any table, log line or answer', async () => {
+test('no subject and no token of a workload is in any table, log line or answer', {
+  tags: ['slow'],
+}, async () => {
   const subject = 'repo:canary/secret-project:environment:production'
   const issued = await w.issue({ ...GITHUB, subject })
   const answers = [await issued.text()]

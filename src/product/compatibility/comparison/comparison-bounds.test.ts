@@ -1,6 +1,6 @@
 /** The bound of a comparison, and its soundness with values of all kinds. */
 import { describe, expect, test } from 'vitest'
-import { fc } from '../../../../testing/properties.ts'
+import { fc, inputs } from '../../../../testing/properties.ts'
 import {
   compileValidator,
   type FieldsJson,
@@ -76,7 +76,7 @@ describe('the cost of a comparison is bounded:', () => {
     expect({ rejected, steps }).toEqual({ rejected: [], steps: 0 })
   })
 
-  test('all tables and pairs of one request share the steps', () => {
+  test('all tables and pairs of one request share the steps', { tags: ['slow'] }, () => {
     const names = times(1_000, (i) => `t${i}`)
     const objects = times(200, (i) => object({ kind: literal(`v${i}`) }))
     const reversed = array(union(...objects.toReversed()))
@@ -223,7 +223,7 @@ describe('a comparison is sound:', () => {
     }
   }
 
-  test('a schema that passes rejects no value that fitted', () => {
+  test('a schema that passes rejects no value that fitted', { tags: ['slow'] }, () => {
     let passed = 0
     let checked = 0
     fc.assert(
@@ -237,7 +237,7 @@ describe('a comparison is sound:', () => {
           expect(accepts(b, candidate)).toBe(true)
         }
       }),
-      { numRuns: 20_000 },
+      { numRuns: inputs(20_000) },
     )
     // With fewer the test would prove nothing. On average there are 1,300 and 250.
     expect(passed).toBeGreaterThan(400)

@@ -2,6 +2,8 @@
  * Random pairs of schemas over both document stores. Goal: what the comparison allows holds for the
  * engine too, with its projections, physical indexes and transactions. Method: both Releases write
  * the same documents through an engine, and each must read all of them after every write.
+ *
+ * @module-tag slow
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -115,7 +115,7 @@ test('old contents that nothing uses are orphans, and new ones are not', async (
   expect(await countOrphans(contents, (hex) => hex === hexes[0], system)).toBe(1)
 })
 
-test('a list of contents says that there are more than it has', async () => {
+test('a list of contents says that there are more than it has', { tags: ['slow'] }, async () => {
   mkdirSync(join(root, 'ab'))
   for (let i = 0; i < 20_000; i++) {
     writeFileSync(join(root, 'ab', i.toString(16).padStart(62, '0')), '')
@@ -174,7 +174,9 @@ test('altered, missing and known segments are damaged, and others are not', asyn
   })
 })
 
-test('the newest segments are read up to the bound, and all others by their length', async () => {
+test('the newest segments are read up to the bound, and all others by their length', {
+  tags: ['slow'],
+}, async () => {
   const large = 'x'.repeat(40 * 2 ** 20)
   const segments = ['d', 'c', 'b', 'a'].map((name) => segment(name, large))
   write('b', `y${large.slice(1)}`)

@@ -104,6 +104,7 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
 
   test.each(['admin@example.com', null])(
     'a renewal is due after two thirds of the lifetime, by the same account of %s',
+    { tags: ['slow'] },
     async (email) => {
       settings = { ...settings, email }
       const orders = open()
@@ -122,7 +123,9 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
     },
   )
 
-  test('other names are ordered anew, and the certificate before stays until then', async () => {
+  test('other names are ordered anew, and the certificate before stays until then', {
+    tags: ['slow'],
+  }, async () => {
     await open().check()
     settings = { ...settings, domains: ['three.test.example'] }
     const orders = open()
@@ -132,7 +135,9 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
     expect(pair()!.hosts).toEqual(['three.test.example'])
   })
 
-  test('an authority that is down leaves the certificate, and is asked again later', async () => {
+  test('an authority that is down leaves the certificate, and is asked again later', {
+    tags: ['slow'],
+  }, async () => {
     const orders = open()
     await orders.check()
     const before = pair()!
@@ -207,6 +212,7 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
 
   test.each(['damaged', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'])(
     'a damaged key of the account is a failure that names its file: %j',
+    { tags: ['slow'] },
     async (content) => {
       const path = join(settings.directory, 'account.key')
       mkdirSync(settings.directory, { mode: 0o700 })

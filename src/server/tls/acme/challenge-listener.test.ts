@@ -138,11 +138,14 @@ test('the oldest connection gives way to one beyond the limit of all', async () 
   await holds(CHALLENGE_CONNECTIONS_MAX)
 })
 
-test('a connection without a request ends after its time', async () => {
+test('a connection without a request ends after its time', {
+  tags: ['slow'],
+  timeout: 120_000,
+}, async () => {
   const silent = await open()
   expect(await received(silent)).toBe('')
   await holds(0)
-}, 120_000)
+})
 
 test('redirects have a rate, and challenges are answered beyond it', async () => {
   listener.publish('token', 'token.thumbprint')

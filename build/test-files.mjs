@@ -1,16 +1,27 @@
-/** Finds the tests of `npm run test:long`: those that do more there than in `npm test`. */
+/** Finds the test files of `npm test` and of `npm run test:long`. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 
 const FOLDERS = ['src', 'build', 'testing', 'bench', 'e2e']
 /** A module that does more in the long run reads this setting. */
 const READS_SETTING = /process\.env\.SVC_TEST_LONG\b/
+/** A file of which `npm test` runs nothing, so that no process is started for it. */
+const SLOW_FILE = /^ \* @module-tag slow$|^\/\*\* @module-tag slow \*\/$/m
 const IMPORTED = /\bfrom '(\.[^']+\.ts)'/g
 const LONG_NAME = /\.(long|fuzz)\.test\.ts$/
 
+/** Returns the paths of the files of `npm test`, relative to `root`: those that are not slow. */
+export function quickTests(root) {
+  return allTests(root).filter((path) => {
+    return (
+      !path.endsWith('.long.test.ts') && !SLOW_FILE.test(readFileSync(join(root, path), 'utf8'))
+    )
+  })
+}
+
 /**
- * Returns the paths of the tests, relative to `root`: by their name, or because they or a module of
- * tests that they import read the setting of the long run.
+ * Returns the paths of the tests that do more in the long run, relative to `root`: by their name, or
+ * because they or a module of tests that they import read the setting of the long run.
  */
 export function longTests(root) {
   const known = new Map()
@@ -25,9 +36,7 @@ export function longTests(root) {
     known.set(path, result)
     return result
   }
-  return FOLDERS.flatMap((folder) => testsBelow(root, folder))
-    .filter((path) => LONG_NAME.test(path) || isLonger(join(root, path)))
-    .sort()
+  return allTests(root).filter((path) => LONG_NAME.test(path) || isLonger(join(root, path)))
 }
 
 /** Modules of the product do not read the setting. */
@@ -35,8 +44,10 @@ function isOfTests(root, path) {
   return !path.startsWith(join(root, 'src/')) || path.endsWith('.test.ts')
 }
 
-function testsBelow(root, folder) {
-  return readdirSync(join(root, folder), { recursive: true })
-    .map((name) => `${folder}/${name}`)
-    .filter((path) => path.endsWith('.test.ts'))
+function allTests(root) {
+  return FOLDERS.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true })
+      .map((name) => `${folder}/${name}`)
+      .filter((path) => path.endsWith('.test.ts')),
+  ).sort()
 }
