@@ -1,4 +1,8 @@
-/** Runs the compiler and the linter, so that `npm test` reports their findings too. */
+/**
+ * Runs the compiler and the linter, so that a run of all tests reports their findings too.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -21,7 +25,6 @@ test('the compiler finds no type errors', { timeout: TIMEOUT_MILLIS }, () => {
 })
 
 test('the formatter and the linter have no findings', {
-  tags: ['slow'],
   timeout: TIMEOUT_MILLIS,
 }, () => {
   expect(tool('biome', ['check', '--diagnostic-level=warn', '.'])).toBe('')

@@ -104,7 +104,7 @@ describe('reads and writes', () => {
     })
   })
 
-  test('ranges select by equality, bounds, absence and creation', async () => {
+  test('ranges select by equality, bounds, absence and creation', { tags: ['slow'] }, async () => {
     await using backend = await open()
     const person = await call(backend, 'people.register', { email: 'a@x.org', name: 'Ada' })
     const tasks: string[] = []
@@ -188,7 +188,9 @@ describe('the pattern', () => {
     expect(await ids()).toEqual([])
   })
 
-  test('Counters: concurrent increments are all counted, over several shards', async () => {
+  test('Counters: concurrent increments are all counted, over several shards', {
+    tags: ['slow'],
+  }, async () => {
     await using backend = await open()
     const calls = Array.from({ length: 60 }, () =>
       call(backend, 'counts.increment', { name: 'visits' }),

@@ -71,7 +71,7 @@ test.runIf(hasMandoc)(
   },
 )
 
-test('the same sources give the same files', () => {
+test('the same sources give the same files', { tags: ['slow'] }, () => {
   expect(sharedFiles('2026-01-31')).toEqual(files)
 })
 

@@ -6,7 +6,7 @@ const FOLDERS = ['src', 'build', 'testing', 'bench', 'e2e']
 /** A module that does more in the long run reads this setting. */
 const READS_SETTING = /process\.env\.SVC_TEST_LONG\b/
 /** A file of which `npm test` runs nothing, so that no process is started for it. */
-const SLOW_FILE = /^ \* @module-tag slow$|^\/\*\* @module-tag slow \*\/$/m
+const SLOW_FILE = /^ \* @module-tag slow$/m
 const IMPORTED = /\bfrom '(\.[^']+\.ts)'/g
 const LONG_NAME = /\.(long|fuzz)\.test\.ts$/
 

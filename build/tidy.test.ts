@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { VERSION } from '../src/value/version.ts'
 import { readMarkdown } from '../testing/markdown/markdown.ts'
-import { longTests } from './long-tests.mjs'
+import { longTests, quickTests } from './test-files.mjs'
 import { citationFindings, contractHeadings, headingFindings } from './tidy/contract-citations.ts'
 import { circleFindings } from './tidy/import-circles.ts'
 import { FOLDERS, importFindings, layerOf } from './tidy/import-rules.ts'
@@ -319,4 +319,21 @@ test('test:long runs every test that does more there', () => {
   expect(long).toContain('e2e/upgrades/upgrades.long.test.ts')
   expect(long).toContain('src/documents/sqlite/stores.test.ts')
   expect(long).not.toContain('src/value/ids.test.ts')
+})
+
+test('npm test leaves out slow files, and test:all leaves out nothing', () => {
+  expect(about.scripts['test:all']).toBe('node build/test.mjs --all')
+  const quick = quickTests(ROOT)
+  const tests = files.filter(({ path }) => path.endsWith('.test.ts'))
+  const tagged = tests.filter(({ lines }) => lines.some((line) => /^\W*@module-tag/.test(line)))
+  const slow = tagged.filter(({ lines }) => lines.includes(' * @module-tag slow'))
+  expect(slow.length).toBeGreaterThan(100)
+  // Another form of the comment would count for the runner alone.
+  expect(tagged.filter((each) => !slow.includes(each)).map(({ path }) => path)).toEqual([])
+  expect(slow.filter(({ path }) => quick.includes(path))).toEqual([])
+  // The tag of a file is that of each of its tests.
+  const twice = slow.filter(({ code }) => code.some((line) => line.includes("tags: ['slow']")))
+  expect(twice.map(({ path }) => path)).toEqual([])
+  expect(quick).toContain('src/value/ids.test.ts')
+  expect(quick).not.toContain('e2e/upgrades/upgrades.long.test.ts')
 })

@@ -58,7 +58,7 @@ test('a dead link and a dead anchor are found', () => {
   ])
 })
 
-test('an anchor of a page belongs to one element', () => {
+test('an anchor of a page belongs to one element', { tags: ['slow'] }, () => {
   for (const page of pagesOf(site)) {
     const ids = valuesOf(text(page), 'id')
     expect([page, ids.length]).toEqual([page, new Set(ids).size])

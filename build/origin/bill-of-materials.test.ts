@@ -65,7 +65,7 @@ test('the bill of materials is valid CycloneDX 1.6', { tags: ['slow'] }, async (
   expect(await validator.validate(broken)).not.toBeNull()
 })
 
-test('the bill of materials and the licences name the same packages', () => {
+test('the bill of materials and the licences name the same packages', { tags: ['slow'] }, () => {
   const text = readFileSync(join(folder, 'licences'), 'utf8')
   const headings = [...text.matchAll(/^-{79}\n\n(\S+) (\S+) \(/gm)]
   const licensed = headings.map(([, name, version]) => `${name} ${version}`)
@@ -133,7 +133,7 @@ test('one release has one bill of materials, with the time of its sources', {
   expect(other.serialNumber).not.toBe(whole.serialNumber)
 })
 
-test('the product names the commit, and whether files differed from it', () => {
+test('the product names the commit, and whether files differed from it', { tags: ['slow'] }, () => {
   const properties = (changes: Partial<Contents>) =>
     JSON.parse(materials(changes)).metadata.component.properties ?? []
   const commit = { name: 'svc:source:commit', value: '3'.repeat(40) }

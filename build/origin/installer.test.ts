@@ -87,6 +87,7 @@ function changeByte(path: string): void {
 
 test.for(['minisign', 'openssl'])(
   'a signature is verified with %s before anything is unpacked',
+  { tags: ['slow'] },
   (verifier, context) => {
     if (verifier === 'minisign') needMinisign(context)
     release()
@@ -129,16 +130,20 @@ test.for([
 test.for([
   ['minisign', 'SHA256SUMS.minisig'],
   ['openssl', 'SHA256SUMS.sig'],
-])('%s rejects a missing signature and replaces nothing', ([tool, name], context) => {
-  if (tool === 'minisign') needMinisign(context)
-  const isUnchanged = installed()
-  release()
-  rmSync(mirror(name!))
-  const result = install([], withVerifiers(tool!))
-  expect(result.status).toBe(1)
-  expect(result.stderr).toContain(`${name} cannot be read. Nothing was installed.`)
-  isUnchanged()
-})
+])(
+  '%s rejects a missing signature and replaces nothing',
+  { tags: ['slow'] },
+  ([tool, name], context) => {
+    if (tool === 'minisign') needMinisign(context)
+    const isUnchanged = installed()
+    release()
+    rmSync(mirror(name!))
+    const result = install([], withVerifiers(tool!))
+    expect(result.status).toBe(1)
+    expect(result.stderr).toContain(`${name} cannot be read. Nothing was installed.`)
+    isUnchanged()
+  },
+)
 
 test('a required signature is missing where no program can verify it', () => {
   const isUnchanged = installed()
@@ -163,6 +168,7 @@ test('a required signature is missing in a release without keys', () => {
 
 test.for(['minisign', 'openssl'])(
   'the signature of another key is rejected by %s and replaces nothing',
+  { tags: ['slow'] },
   (tool, context) => {
     if (tool === 'minisign') needMinisign(context)
     const isUnchanged = installed()
@@ -178,7 +184,9 @@ test.for(['minisign', 'openssl'])(
   },
 )
 
-test('a key of the user replaces those in the installer, in both formats', (context) => {
+test('a key of the user replaces those in the installer, in both formats', {
+  tags: ['slow'],
+}, (context) => {
   needMinisign(context)
   const isUnchanged = installed()
   const keys = releaseKeys()
@@ -276,14 +284,18 @@ test('another program of the name svc is no newer version', () => {
   expect(install()).toMatchObject({ status: 0, stderr: '' })
 })
 
-test.each([0, 1, 511])('an archive cut off after %i bytes replaces nothing', (length) => {
-  const isUnchanged = installed()
-  release()
-  writeFileSync(mirror(ARTEFACT), readFileSync(mirror(ARTEFACT)).subarray(0, length))
-  const result = install()
-  expect([result.status, result.stderr]).toEqual([1, expect.stringContaining('has sha256')])
-  isUnchanged()
-})
+test.each([0, 1, 511])(
+  'an archive cut off after %i bytes replaces nothing',
+  { tags: ['slow'] },
+  (length) => {
+    const isUnchanged = installed()
+    release()
+    writeFileSync(mirror(ARTEFACT), readFileSync(mirror(ARTEFACT)).subarray(0, length))
+    const result = install()
+    expect([result.status, result.stderr]).toEqual([1, expect.stringContaining('has sha256')])
+    isUnchanged()
+  },
+)
 
 /** Runs the installer without blocking the server of this process. */
 async function installFrom(url: string) {

@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { test } from 'vitest'
 import { restartUnderCalls } from './restarts.ts'
 

@@ -376,7 +376,7 @@ describe('the process', () => {
     closeSync(full)
   })
 
-  it('succeeds if its reader closes the pipe', async () => {
+  it('succeeds if its reader closes the pipe', { tags: ['slow'] }, async () => {
     const ran = await runProcess(client, ['--help'], (child) => child.stdout?.destroy())
     expect([ran.exit, ran.err]).toEqual([0, ''])
   })

@@ -60,7 +60,9 @@ async function failure(work: Promise<unknown>): Promise<Fault> {
   return expect.unreachable('nothing was thrown')
 }
 
-test('an empty database gets every version, and a second run changes nothing', async () => {
+test('an empty database gets every version, and a second run changes nothing', {
+  tags: ['slow'],
+}, async () => {
   const { database } = await empty()
   expect(await migrate(database, AT)).toEqual({ from: 0, to: SCHEMA_VERSION })
   const schema = await schemaOf(database)
@@ -272,7 +274,9 @@ test('a program uses a later schema that names its version, and leaves it as it 
   })
 })
 
-test('a schema can be read as it will be migrated, and stays as it is', async () => {
+test('a schema can be read as it will be migrated, and stays as it is', {
+  tags: ['slow'],
+}, async () => {
   const { database } = await empty()
   await migrate(database, AT)
   const before = await schemaOf(database)

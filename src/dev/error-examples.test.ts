@@ -29,7 +29,9 @@ test('the example catches a violation of a unique index', () => {
   expect(compile(EXAMPLE)).toBe('')
 })
 
-test('a violation names one of the tables, and authors cannot construct one', () => {
+test('a violation names one of the tables, and authors cannot construct one', {
+  tags: ['slow'],
+}, () => {
   const wrong = [
     'if (error instanceof UniqueViolation && error.table === "nope") return ctx.fail("NAME_TAKEN")',
     'throw new UniqueViolation("mine")',

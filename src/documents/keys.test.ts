@@ -118,7 +118,9 @@ const value: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
 const field = fc.option(value, { nil: undefined, freq: 8 })
 
 describe('the order of keys', () => {
-  test('the order of keys is the order of the values, and no key is a prefix of another', () => {
+  test('the order of keys is the order of the values, and no key is a prefix of another', {
+    tags: ['slow'],
+  }, () => {
     fc.assert(
       fc.property(field, field, (a, b) => {
         const [x, y] = [encodeKey([a]), encodeKey([b])]

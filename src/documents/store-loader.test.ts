@@ -108,7 +108,9 @@ describe.each([
     return store
   }
 
-  test('documents keep the sequences of their commits, and the next commit follows', async () => {
+  test('documents keep the sequences of their commits, and the next commit follows', {
+    tags: ['slow'],
+  }, async () => {
     const opened = await loaded()
     expect(opened.latestSequence).toBe(9)
     expect(opened.fieldShapes()).toEqual(STATE.shapes)
@@ -127,7 +129,9 @@ describe.each([
     expect(await opened.read(documentId('notes', 2), 9)).toEqual(document(2, 3))
   })
 
-  test('the changes after the loaded state are those of later commits', async () => {
+  test('the changes after the loaded state are those of later commits', {
+    tags: ['slow'],
+  }, async () => {
     const opened = await loaded()
     const request = { after: '', above: 9, rowsMax: 10, textUnitsMax: EVERYTHING }
     const nothing = await opened.changedVersions({ ...request, snapshot: 9 })
@@ -143,7 +147,7 @@ describe.each([
     expect(rows.filter(({ commitSequence }) => commitSequence === 7)).toEqual([])
   })
 
-  test('an index that is built afterwards has all documents', async () => {
+  test('an index that is built afterwards has all documents', { tags: ['slow'] }, async () => {
     const opened = await loaded()
     const [index] = await opened.ensureIndexes([{ table: 'notes', fields: ['body'] }])
     await opened.buildIndex(index!.id)

@@ -56,7 +56,9 @@ test('a bucket is filled again at its rate', async () => {
   await expect.poll(() => buckets.take('key', fast, 0, 1), { timeout: 60_000 }).toBe(10)
 })
 
-test('keys beyond the memory replace those that were used least recently', () => {
+test('keys beyond the memory replace those that were used least recently', {
+  tags: ['slow'],
+}, () => {
   const buckets = new SharedBuckets(createSharedMemory(path, SHARED_BUCKETS_BYTES), 0)
   for (let i = 0; i < 40_000; i++) buckets.take(`peer ${i}`, SLOW, 100, 1)
   expect(buckets.size).toBeLessThanOrEqual(16_384)

@@ -84,7 +84,9 @@ test('a state directory of another database counts as missing', async () => {
   expect(await rejectionCode(other.startup())).toBe('SERVER_BOOTSTRAP_FILE_MISSING')
 })
 
-test('a code that is pending for 24 hours is revoked and renewed in one transaction', async () => {
+test('a code that is pending for 24 hours is revoked and renewed in one transaction', {
+  tags: ['slow'],
+}, async () => {
   await t.identity.startup()
   const old = codeInFile()
   t.system.advance(DAY_MS)
@@ -113,7 +115,7 @@ test('the file is removed by the next start after completion', async () => {
   expect(await t.identity.startup()).toBe('complete')
 })
 
-test('servers that start at once end with one code that works', async () => {
+test('servers that start at once end with one code that works', { tags: ['slow'] }, async () => {
   const servers = [t.identity, ...Array.from({ length: 5 }, () => t.another())]
   const outcomes = await Promise.all(servers.map((server) => server.startup()))
   expect(outcomes.sort()).toEqual(['created', ...Array(5).fill('pending')])
@@ -280,7 +282,9 @@ test('a connection that is lost at any statement leaves one code or none, never 
   }
 })
 
-test('a recovery with a lost confirmation is uncertain, and a rerun resolves it', async () => {
+test('a recovery with a lost confirmation is uncertain, and a rerun resolves it', {
+  tags: ['slow'],
+}, async () => {
   const proxy = await postgresProxy(t.url)
   const database = new Database({ url: new Secret(proxy.url) })
   try {

@@ -87,7 +87,9 @@ describe('the rights of a derived session', () => {
     }
   })
 
-  test('a grant that the operator loses takes the right away at once', async () => {
+  test('a grant that the operator loses takes the right away at once', {
+    tags: ['slow'],
+  }, async () => {
     const login = await operatorWith(t, {
       scope: INSTALLATION,
       capabilities: ['data:read', 'logs:read'],
@@ -152,7 +154,9 @@ describe('a derived session cannot get more', () => {
     expect(rows).toEqual([{ refresh_digest: null }])
   })
 
-  test('a derived session revokes itself only, unless it holds operators:manage', async () => {
+  test('a derived session revokes itself only, unless it holds operators:manage', {
+    tags: ['slow'],
+  }, async () => {
     const derived = await derive()
     const sibling = await derive()
     for (const login of [parent, sibling]) {

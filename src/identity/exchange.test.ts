@@ -151,7 +151,9 @@ test('a bootstrap code is invalid once an operator exists', async () => {
   expect(await rejectionCode(exchange(t.identity, input()))).toBe('PLATFORM_AUTHENTICATION_FAILED')
 })
 
-test('a delegated code grants exactly its scope, capabilities and name', async () => {
+test('a delegated code grants exactly its scope, capabilities and name', {
+  tags: ['slow'],
+}, async () => {
   await exchange(t.identity, input())
   const { secret } = t.identity.credentials.issueInvitationCode()
   await delegated(secret)

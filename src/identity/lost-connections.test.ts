@@ -230,7 +230,9 @@ test.each(CHANGES)(
   },
 )
 
-test('a replay or a repeated revocation is unavailable at worst, never uncertain', async () => {
+test('a replay or a repeated revocation is unavailable at worst, never uncertain', {
+  tags: ['slow'],
+}, async () => {
   const { given, invitationId } = await issued()
   await issued()
   const revoked = await issued()

@@ -1,3 +1,6 @@
+/**
+ * @module-tag slow
+ */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { rejectionCode, type TestIdentity, testIdentity } from '../../testing/identity.ts'
@@ -79,9 +82,7 @@ async function expectUsable(path: string): Promise<void> {
   expect(await rejectionCode(exchange(t.identity, { ...plain, code }))).toBe('none')
 }
 
-test('an owner recovery that lost its connection is completed by another run', {
-  tags: ['slow'],
-}, async () => {
+test('an owner recovery that lost its connection is completed by another run', async () => {
   await firstOwner(t)
   const files = openBootstrapFiles(t.stateDirectory, 'owner-recovery')
   await everyLoss({
@@ -93,9 +94,7 @@ test('an owner recovery that lost its connection is completed by another run', {
   await expectUsable(files.path)
 })
 
-test('a bootstrap recovery that lost its connection is completed by another run', {
-  tags: ['slow'],
-}, async () => {
+test('a bootstrap recovery that lost its connection is completed by another run', async () => {
   await t.identity.startup()
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
@@ -107,9 +106,7 @@ test('a bootstrap recovery that lost its connection is completed by another run'
   await expectUsable(files.path)
 })
 
-test('after a first start that lost its connection, the next start leaves one code', {
-  tags: ['slow'],
-}, async () => {
+test('after a first start that lost its connection, the next start leaves one code', async () => {
   const files = openBootstrapFiles(t.stateDirectory)
   await everyLoss({
     prepare: async () => {
@@ -125,9 +122,7 @@ test('after a first start that lost its connection, the next start leaves one co
   await expectUsable(files.path)
 })
 
-test('a start that renews an expired code and loses its connection does so once', {
-  tags: ['slow'],
-}, async () => {
+test('a start that renews an expired code and loses its connection does so once', async () => {
   const files = openBootstrapFiles(t.stateDirectory)
   await ensureBootstrap(t.identity, files)
   await everyLoss({

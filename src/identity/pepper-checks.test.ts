@@ -153,7 +153,9 @@ describe('the first pepper', () => {
 })
 
 describe('a confirmed change of the identity pepper', () => {
-  test('a confirmed change revokes every session and pending invitation, with audit', async () => {
+  test('a confirmed change revokes every session and pending invitation, with audit', {
+    tags: ['slow'],
+  }, async () => {
     const owner = await firstOwner(t)
     const actor = await authenticateLogin(t, owner)
     const invitation = {
@@ -283,7 +285,9 @@ describe('the subject pepper of a provider', () => {
     expect(await rejectionCode(t.identity.startup())).toBe('none')
   })
 
-  test('a confirmed change of a subject pepper keeps sessions, and is in the audit', async () => {
+  test('a confirmed change of a subject pepper keeps sessions, and is in the audit', {
+    tags: ['slow'],
+  }, async () => {
     const owner = await firstOwner(t)
     const migration = await t.another({ external: changed }).migrate(['oidc-subject'])
     expect(migration.replacedPeppers).toEqual(['oidc-subject'])

@@ -55,7 +55,7 @@ test('migrate reports what it did, or that the schema is current', { tags: ['slo
   )
 })
 
-test('migrate creates no first-owner code', async () => {
+test('migrate creates no first-owner code', { tags: ['slow'] }, async () => {
   await run('migrate')
   expect(await t.sql('select 1 from service_operator_invitations')).toEqual([])
 })
@@ -69,7 +69,9 @@ test('recovery needs the exact phrase and does nothing without it', async () => 
   expect(await t.sql(`select to_regclass('service_operators') as found`)).toEqual([{ found: null }])
 })
 
-test('recovery prints the file, not the code, and fails once there is an owner', async () => {
+test('recovery prints the file, not the code, and fails once there is an owner', {
+  tags: ['slow'],
+}, async () => {
   const { exit, out } = await run('recover-bootstrap', CONFIRMED)
   expect(exit).toBe(0)
   expect(out).toContain(t.codePath)

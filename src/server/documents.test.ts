@@ -49,7 +49,7 @@ async function opening(
   }
 }
 
-test('documents stay where they are: in the root', async () => {
+test('documents stay where they are: in the root', { tags: ['slow'] }, async () => {
   expect(await opening(null)).toBe('opened')
   expect(await opening(await fresh())).toBe(
     'SERVER_PRODUCT_ROOT_INVALID: its documents are in documents.db: ' +

@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { rmSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import { openTestProduct, publishRelease, type TestProduct } from '../../testing/products.ts'

@@ -161,7 +161,9 @@ describe.each(Object.entries(ORIGINS))('%s', (path, origin) => {
     expect(answer).toContain('{"status":"live"}')
   })
 
-  test('the probe has no other path, also in a request without a host', async () => {
+  test('the probe has no other path, also in a request without a host', {
+    tags: ['slow'],
+  }, async () => {
     const answer = await raw(origin, `GET /12345678${path} HTTP/1.0\r\n\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 404 /)
   })

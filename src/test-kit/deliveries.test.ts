@@ -63,7 +63,7 @@ test.each(Object.entries(HEADERS))(
   },
 )
 
-test('headers and bytes are sent as the test gives them', async () => {
+test('headers and bytes are sent as the test gives them', { tags: ['slow'] }, async () => {
   await using backend = await open()
   const headers = { 'X-GitHub-Delivery': '7', 'x-more': 'yes', 'x-other': 'no' }
   await backend.deliver('code', { headers, body: new Uint8Array(3), path: '/code/a?b=c' })
@@ -122,7 +122,7 @@ test('the failure of a handler is logged, and its work has failed', async () => 
   expect(lines[0]!.message).toContain('RangeError: an empty note')
 })
 
-test('equal seeds give equal deliveries', async () => {
+test('equal seeds give equal deliveries', { tags: ['slow'] }, async () => {
   const observe = async (seed: number) => {
     await using backend = await open({ seed })
     await backend.deliver('mail', { body: { a: 1 } })

@@ -57,7 +57,7 @@ describe('calls', () => {
     expect((await show()).path).not.toBe(path)
   })
 
-  test('each environment has documents of its own', async () => {
+  test('each environment has documents of its own', { tags: ['slow'] }, async () => {
     await using one = await open()
     await using other = await open()
     await one.mutation('notes.add', { text: 'one' })
@@ -186,7 +186,9 @@ describe('simulated time', () => {
     }
   })
 
-  test('scheduled work runs in `advance`, in the order of the due times', async () => {
+  test('scheduled work runs in `advance`, in the order of the due times', {
+    tags: ['slow'],
+  }, async () => {
     await using backend = await open()
     await backend.mutation('notes.later', { text: 'third', minutes: 90n })
     await backend.mutation('notes.later', { text: 'first', minutes: 0n })
@@ -209,7 +211,7 @@ describe('simulated time', () => {
     expect((await notes()).find(({ text }) => text === 'third')!.at).toBe(third!.dueAt)
   })
 
-  test('Crons run at their times in their zones', async () => {
+  test('Crons run at their times in their zones', { tags: ['slow'] }, async () => {
     const now = new Date('2026-03-28T12:00:00Z')
     await using backend = await open({ now })
     await backend.advance({ days: 2 })
@@ -312,7 +314,9 @@ describe('seeds', () => {
     }
   }
 
-  test('equal seeds give equal IDs, randomness and times, and different seeds do not', async () => {
+  test('equal seeds give equal IDs, randomness and times, and different seeds do not', {
+    tags: ['slow'],
+  }, async () => {
     const [one, again, other] = [
       await observe({ seed: 7 }),
       await observe({ seed: 7 }),
@@ -325,7 +329,7 @@ describe('seeds', () => {
     expect(one.random[0]).not.toEqual(one.random[1])
   })
 
-  test('the variable SVC_SEED replaces the default', async () => {
+  test('the variable SVC_SEED replaces the default', { tags: ['slow'] }, async () => {
     const before = process.env.SVC_SEED
     try {
       delete process.env.SVC_SEED

@@ -83,7 +83,7 @@ describe('strict JSON', () => {
       expect(outcome(it, limits)).toBe(outcome(`${it} `, limits))
     })
     fc.assert(property, { seed: SEED, numRuns: inputs(20_000) })
-    expect(accepted).toBeGreaterThan(2_000)
+    expect(accepted).toBeGreaterThan(inputs(2_000))
   })
 
   test.each([
@@ -132,7 +132,7 @@ describe('strict JSON', () => {
 })
 
 describe('canonical JSON', () => {
-  test('a value has one text, in any order of its keys', () => {
+  test('a value has one text, in any order of its keys', { tags: ['slow'] }, () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4, noUnicodeString: false }), (value) => {
         fc.pre(JSON.stringify(value).isWellFormed())

@@ -138,7 +138,9 @@ export function hostileSuite(stride: number): void {
       expect(accepted).toEqual([])
     })
 
-    test('a file that is shorter, longer, empty or missing is found', async () => {
+    test('a file that is shorter, longer, empty or missing is found', {
+      tags: ['slow'],
+    }, async () => {
       for (const [path, bytes] of files) {
         const forms = [bytes.subarray(1), bytes.subarray(0, -1), new Uint8Array()]
         for (const form of [...forms, Buffer.concat([bytes, Buffer.of(0)]), null]) {

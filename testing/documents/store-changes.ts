@@ -152,7 +152,7 @@ function contentTests(context: StoreContext): void {
     await compare(stored, [sequence])
   })
 
-  test(`pages of few rows have all changes (SVC_SEED=${SEED})`, async () => {
+  test(`pages of few rows have all changes (SVC_SEED=${SEED})`, { tags: ['slow'] }, async () => {
     const { store, model } = context
     const stored = await randomBatches(context, new Random(SEED))
     for (const rowsMax of [1, 2, 5]) {
@@ -204,7 +204,9 @@ function pageTests(context: StoreContext): void {
     for (const each of [...pages, ...records]) expect(each.rows.length).toBeLessThanOrEqual(2)
   })
 
-  test('versions that a later one replaced are left out, however many there are', async () => {
+  test('versions that a later one replaced are left out, however many there are', {
+    tags: ['slow'],
+  }, async () => {
     const { store, model } = context
     const at = { table: 'notes', number: 1 }
     for (let i = 0; i < 100; i++) {

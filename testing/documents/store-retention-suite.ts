@@ -105,7 +105,9 @@ function forgettingTests(context: StoreContext): void {
     expect(found.map((r) => r?.attempts ?? null)).toEqual([null, null, 1, 1])
   })
 
-  test('a row after a restart is not mistaken for one that retention has processed', async () => {
+  test('a row after a restart is not mistaken for one that retention has processed', {
+    tags: ['slow'],
+  }, async () => {
     // The newest version is a tombstone, so that retention removes the last row there is.
     const { store, model, harness } = context
     const at = { table: 'messages', number: 1 }

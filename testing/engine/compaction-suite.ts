@@ -81,7 +81,9 @@ export function compactionSuite(name: string, make: () => Promise<EvolutionHarne
       expect(table.projection).toBeNull()
     })
 
-    test('a Release that is prepared while a compaction ends keeps its fields', async () => {
+    test('a Release that is prepared while a compaction ends keeps its fields', {
+      tags: ['slow'],
+    }, async () => {
       const { narrow, last, table } = await afterRetirement()
       const reading = narrow.query(['get', last], 'pause')
       await evolution.paused.promise

@@ -1,5 +1,7 @@
 /**
- * Runs fuzz tests: a fifth of the inputs in `npm test`, and a million in the long run. Each input has a seed of its own, which a failure prints: `SVC_SEED=<seed>` replays it.
+ * Runs fuzz tests: some hundred inputs in `npm test`, some thousand in a run of all tests, and a
+ * million in the long run. Each input has a seed of its own, which a failure prints:
+ * `SVC_SEED=<seed>` replays it.
  */
 import { expect, test } from 'vitest'
 import { inputs } from '../properties.ts'
@@ -7,7 +9,7 @@ import { inputs } from '../properties.ts'
 const given = process.env.SVC_SEED
 const isLong = process.env.SVC_TEST_LONG === '1'
 const LONG_RUNS = 1_000_000
-const SHORT_RUNS = 3_000
+const SHORT_RUNS = inputs(3_000)
 /** Number of inputs that are checked concurrently, if a check is asynchronous. */
 const BATCH = 64
 const TIMEOUT_MILLIS = 1_800_000
@@ -23,7 +25,7 @@ export function fuzz(
   longRuns: number = LONG_RUNS,
 ): void {
   const first = given === undefined ? Date.now() >>> 0 : Number(given) >>> 0
-  const usual = isLong ? longRuns : inputs(shortRuns)
+  const usual = isLong ? longRuns : shortRuns
   const runs = given === undefined ? usual : 1
   const runSeed = async (seed: number): Promise<void> => {
     try {

@@ -132,7 +132,7 @@ describe.each([
   })
   afterEach(() => bench.dispose())
 
-  test('a backup of several segments is read as it was written', async () => {
+  test('a backup of several segments is read as it was written', { tags: ['slow'] }, async () => {
     const { target } = bench
     const first = await writeBackup(target)
     const written = await writeBackup(target, SEGMENT_BYTES / 2)
@@ -169,7 +169,9 @@ describe.each([
     expect((await verifyBackup(source, backup)).counts).toEqual({ document: 2, blob: 1 })
   })
 
-  test('a segment, a sidecar and a file that are missing are named', async () => {
+  test('a segment, a sidecar and a file that are missing are named', {
+    tags: ['slow'],
+  }, async () => {
     const { target } = bench
     await writeBackup(target, SEGMENT_BYTES / 4)
     for (const name of await allNames(target, '')) {
@@ -183,7 +185,7 @@ describe.each([
     expect((await verified(target)).counts.document).toBe(2)
   })
 
-  test('segments that change places are named', async () => {
+  test('segments that change places are named', { tags: ['slow'] }, async () => {
     const { target } = bench
     await writeBackup(target, SEGMENT_BYTES / 4)
     const [one, two] = [1, 2].map((number) => segmentPath(ADDRESS, number))
@@ -215,7 +217,9 @@ describe.each([
     expect(['', 'a.age']).toContain((await target.names('env')).join())
   })
 
-  test('long bytes are stored as they were, and their number is returned', async () => {
+  test('long bytes are stored as they were, and their number is returned', {
+    tags: ['slow'],
+  }, async () => {
     const { target } = bench
     const piece = Buffer.alloc(3 * 1024 * 1024, 'abcdefg')
     const pieces = Array.from({ length: 5 }, () => piece)
@@ -324,7 +328,9 @@ describe('a damaged backup', () => {
 describe('age files', () => {
   const LENGTHS = [0, 1, 65_535, 65_536, 65_537, 131_072, 700_000]
 
-  test('the library opens what is sealed, and the other way round', async () => {
+  test('the library opens what is sealed, and the other way round', {
+    tags: ['slow'],
+  }, async () => {
     const hybrid = await generateHybridIdentity()
     const recipients = [recipient, await recipientOf(hybrid)]
     for (const length of LENGTHS) {

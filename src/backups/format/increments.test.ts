@@ -115,7 +115,9 @@ async function recordsOf(sidecar: Sidecar): Promise<BackupRecord[]> {
   return records
 }
 
-test('increments between the parts of a base are read as they were written', async () => {
+test('increments between the parts of a base are read as they were written', {
+  tags: ['slow'],
+}, async () => {
   await increment(0, 1, commit(1))
   const writer = backupWriter(2)
   await writer.begin()

@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   type FollowedServerBench,

@@ -72,7 +72,9 @@ async function stateAt(atMicros: bigint): Promise<[sequence: number, tables: num
   return [after, tables]
 }
 
-test('the state at a time has its commits although segments without them are later', async () => {
+test('the state at a time has its commits although segments without them are later', {
+  tags: ['slow'],
+}, async () => {
   await increment(20n, 0, [10, 11])
   await increment(40n, 2, [])
   await increment(60n, 2, [25, 30, 50])

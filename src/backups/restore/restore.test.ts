@@ -1,3 +1,6 @@
+/**
+ * @module-tag slow
+ */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -148,66 +151,57 @@ describe.each<[DocumentsIn, DocumentsIn]>([
 ])('a backup of documents in %s', (from, to) => {
   beforeEach(() => begin(from))
 
-  test.each([from, to])(
-    'it is restored to documents in %s with all that it has',
-    { tags: ['slow'] },
-    async (into) => {
-      const { base } = await server.base()
-      const restored = await place(into)
-      const result = await restored.restore(server)
-      expect(result).toMatchObject({ sequence: 3, documents: 3, files: 2 })
-      expect(base.toSequence).toBe(3)
-      await withDocuments(restored, async (store) => {
-        expect(store.latestSequence).toBe(3)
-        expect(await documentsOf(store)).toEqual(await documentsOf(server.parts.store))
-        expect(store.fieldShapes()).toEqual(new Map([['notes', { body: null }]]))
-        expect(await store.operation(documentId('opn', 1))).toMatchObject({ commitSequence: 2 })
-        const [index] = store.listIndexes()
-        expect(index).toMatchObject({ fields: ['body'], defaults: ['"x"'], state: 'ready' })
-        const range = await found(store.range(whole(index!.id, 3)))
-        const ids = range.documents.map((row) => row.document.id)
-        expect(ids).toEqual([documentId('notes', 4), documentId('notes', 1)])
-      })
-      const root = await openProductRoot(restored.root, realSystem())
-      try {
-        expect(root.descriptor).toEqual(server.parts.root.descriptor)
-        expect(root.control.read(findHistory)).toBe(result.historyId)
-        expect(result.historyId).not.toBe(HISTORY)
-        expect(root.control.read(readDocumentsSequence)).toBe(3)
-        const digest = `sha256:${sha256Hex(PACKAGE)}`
-        expect(Buffer.from(await root.artifacts.get(digest, PACKAGE.length))).toEqual(PACKAGE)
-        const tables = (control: typeof root.control) =>
-          control.read((reader) =>
-            ['releases', 'application_credentials', 'keyring_checks', 'environment'].map((table) =>
-              reader.all(`select * from ${table}`),
-            ),
-          )
-        const [before, after] = [tables(server.parts.root.control), tables(root.control)]
-        const changed = { history_id: expect.any(String), documents_sequence: 3 }
-        expect(after).toEqual([
-          ...before.slice(0, 3),
-          [{ ...(before[3]![0] as object), ...changed }],
-        ])
-      } finally {
-        root.close()
-      }
-      const blobs = await restored.openBlobs()
-      const content = { sha256: sha256Hex(FILE), size: FILE.length }
-      expect(Buffer.from(await blobs.read(content))).toEqual(FILE)
-      expect(await identityRows(restored)).toEqual(await identityRows(server.parts))
-    },
-  )
+  test.each([from, to])('it is restored to documents in %s with all that it has', async (into) => {
+    const { base } = await server.base()
+    const restored = await place(into)
+    const result = await restored.restore(server)
+    expect(result).toMatchObject({ sequence: 3, documents: 3, files: 2 })
+    expect(base.toSequence).toBe(3)
+    await withDocuments(restored, async (store) => {
+      expect(store.latestSequence).toBe(3)
+      expect(await documentsOf(store)).toEqual(await documentsOf(server.parts.store))
+      expect(store.fieldShapes()).toEqual(new Map([['notes', { body: null }]]))
+      expect(await store.operation(documentId('opn', 1))).toMatchObject({ commitSequence: 2 })
+      const [index] = store.listIndexes()
+      expect(index).toMatchObject({ fields: ['body'], defaults: ['"x"'], state: 'ready' })
+      const range = await found(store.range(whole(index!.id, 3)))
+      const ids = range.documents.map((row) => row.document.id)
+      expect(ids).toEqual([documentId('notes', 4), documentId('notes', 1)])
+    })
+    const root = await openProductRoot(restored.root, realSystem())
+    try {
+      expect(root.descriptor).toEqual(server.parts.root.descriptor)
+      expect(root.control.read(findHistory)).toBe(result.historyId)
+      expect(result.historyId).not.toBe(HISTORY)
+      expect(root.control.read(readDocumentsSequence)).toBe(3)
+      const digest = `sha256:${sha256Hex(PACKAGE)}`
+      expect(Buffer.from(await root.artifacts.get(digest, PACKAGE.length))).toEqual(PACKAGE)
+      const tables = (control: typeof root.control) =>
+        control.read((reader) =>
+          ['releases', 'application_credentials', 'keyring_checks', 'environment'].map((table) =>
+            reader.all(`select * from ${table}`),
+          ),
+        )
+      const [before, after] = [tables(server.parts.root.control), tables(root.control)]
+      const changed = { history_id: expect.any(String), documents_sequence: 3 }
+      expect(after).toEqual([...before.slice(0, 3), [{ ...(before[3]![0] as object), ...changed }]])
+    } finally {
+      root.close()
+    }
+    const blobs = await restored.openBlobs()
+    const content = { sha256: sha256Hex(FILE), size: FILE.length }
+    expect(Buffer.from(await blobs.read(content))).toEqual(FILE)
+    expect(await identityRows(restored)).toEqual(await identityRows(server.parts))
+  })
 
-  test('the digest of the documents is the same after both stores', {
-    tags: ['slow'],
-  }, async () => {
+  test('the digest of the documents is the same after both stores', async () => {
     await server.base()
     const first = await (await place(to)).restore(server)
     const second = await (await place(from)).restore(server)
     expect(second.merkle).toBe(first.merkle)
   })
 
-  test('increments are applied up to a sequence or to a time', { tags: ['slow'] }, async () => {
+  test('increments are applied up to a sequence or to a time', async () => {
     const { base } = await server.base()
     const time = BigInt(base.atMicros)
     await server.increment({ from: 2, to: 5, atMicros: time + 50n }, [
@@ -270,9 +264,7 @@ describe('a restore', () => {
     },
   })
 
-  test('the newest rows of both databases are restored, and deleted ones are not', {
-    tags: ['slow'],
-  }, async () => {
+  test('the newest rows of both databases are restored, and deleted ones are not', async () => {
     const stale = { from: 3, to: 3 }
     await server.increment(stale, [variable('old', 'before the base'), operator('before')])
     await server.base()
@@ -300,9 +292,7 @@ describe('a restore', () => {
     expect(live).toEqual({ sessions: [], invitations: [], credentials: [], storageKeys: [] })
   })
 
-  test('what works is listed, and is revoked only where that is asked for', {
-    tags: ['slow'],
-  }, async () => {
+  test('what works is listed, and is revoked only where that is asked for', async () => {
     await server.base()
     const sessions = [{ sessionId: SESSION, operatorId: OPERATOR, deviceName: 'laptop' }]
     const live = {
@@ -335,9 +325,7 @@ describe('a restore', () => {
     ])
   })
 
-  test('a catch-up is restored as a whole, and no state inside it', {
-    tags: ['slow'],
-  }, async () => {
+  test('a catch-up is restored as a whole, and no state inside it', async () => {
     await server.base()
     const catchup = [COMMIT(9), NOTE(1, 8, '{"body":"eight"}'), NOTE(4, 6, null)]
     await server.increment({ kind: 'catchup', from: 3, to: 9 }, catchup)
@@ -352,9 +340,7 @@ describe('a restore', () => {
     expect((await before.restore(server, { goal })).sequence).toBe(3)
   })
 
-  test('a state before the oldest base or behind a gap is not found', {
-    tags: ['slow'],
-  }, async () => {
+  test('a state before the oldest base or behind a gap is not found', async () => {
     await server.base()
     await server.increment({ from: 5, to: 6 }, [COMMIT(6), NOTE(1, 6, '{}')])
     const restored = await place('sqlite')
@@ -368,9 +354,7 @@ describe('a restore', () => {
     expect((await restored.restore(server)).sequence).toBe(3)
   })
 
-  test('the bytes of a file are restored where a later segment names them', {
-    tags: ['slow'],
-  }, async () => {
+  test('the bytes of a file are restored where a later segment names them', async () => {
     const { base } = await server.base()
     const time = BigInt(base.atMicros) + 10n
     const bytes = Buffer.from('bytes that were slow')
@@ -397,7 +381,7 @@ describe('a restore', () => {
     }
   })
 
-  test('files whose bytes the backup lacks are counted', { tags: ['slow'] }, async () => {
+  test('files whose bytes the backup lacks are counted', async () => {
     await begin('sqlite')
     await server.base()
     const whole = await (await place('sqlite')).restore(server)
@@ -416,9 +400,7 @@ describe('a restore', () => {
     expect((await (await place('sqlite')).restore(server)).missingFiles).toBe(0)
   })
 
-  test('a document of a file that cannot be read is rejected with its segment', {
-    tags: ['slow'],
-  }, async () => {
+  test('a document of a file that cannot be read is rejected with its segment', async () => {
     await begin('sqlite')
     await server.base()
     await server.increment({ from: 3, to: 4 }, [COMMIT(4), FILE_DOCUMENT(4, '{"size":"x"}')])
@@ -430,9 +412,7 @@ describe('a restore', () => {
     expect(existsSync(restored.root)).toBe(false)
   })
 
-  test('a place that is not empty is rejected, and stays as it is', {
-    tags: ['slow'],
-  }, async () => {
+  test('a place that is not empty is rejected, and stays as it is', async () => {
     await server.base()
     const used = await place('postgres')
     mkdirSync(used.root)
@@ -456,7 +436,6 @@ describe('a restore', () => {
 
   test.each(['sqlite', 'postgres'] as const)(
     'a restore to %s that fails at its end leaves nothing, so it can be repeated',
-    { tags: ['slow'] },
     async (documents) => {
       await server.base()
       const grant: BackupRecord = {
@@ -514,10 +493,8 @@ describe('a restore', () => {
 async function identityRows(of: Pick<RestorePlace, 'identity'>): Promise<unknown[]> {
   const rows = []
   for await (const { table, row } of readIdentityRows(of.identity)) {
-    // The restore records itself.
-    if (row.operation === 'installation.restore') continue
     const { applied_at_micros: _, ...rest } = row
-    rows.push([table, rest])
+    if (row.operation !== 'installation.restore') rows.push([table, rest])
   }
   return rows
 }

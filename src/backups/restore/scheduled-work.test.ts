@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 /*
  * Goal: work in flight is treated after a restore as after a crash. Method: an engine under
  * simulated time over documents that are backed up, and another one over those that are restored

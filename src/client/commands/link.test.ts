@@ -48,6 +48,7 @@ describe('svc link', () => {
 
   it.each(['PLATFORM_ACCESS_DENIED', 'PRODUCT_NOT_FOUND', 'PLATFORM_UNAVAILABLE'])(
     'writes nothing after %s',
+    { tags: ['slow'] },
     async (code) => {
       server.intercept = ({ path }) => (path.endsWith('/status') ? failure(code) : null)
       expect((await link(...ids())).exit).not.toBe(0)

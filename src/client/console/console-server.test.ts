@@ -157,7 +157,7 @@ describe('the start URL', () => {
 })
 
 describe('every request', () => {
-  test('a request of another page, name or program is rejected', async () => {
+  test('a request of another page, name or program is rejected', { tags: ['slow'] }, async () => {
     const cookie = await openPage()
     const rejected: readonly [string, HeaderMap][] = [
       ['DNS rebinding', { host: `attacker.test:${new URL(server.origin).port}` }],
@@ -319,7 +319,9 @@ describe('a call', () => {
     expect(JSON.parse(failure).error.next).toContain(`svc invitations show ${operationId}`)
   })
 
-  test('a call reaches the operations of the list alone, and none that gives a token', async () => {
+  test('a call reaches the operations of the list alone, and none that gives a token', {
+    tags: ['slow'],
+  }, async () => {
     const cookie = await openPage()
     for (const name of [
       'deriveSession',

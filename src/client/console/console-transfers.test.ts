@@ -219,7 +219,9 @@ describe('a download', () => {
     expect(asked).toEqual([])
   })
 
-  test('a name that a file system or a terminal could misread is replaced', async () => {
+  test('a name that a file system or a terminal could misread is replaced', {
+    tags: ['slow'],
+  }, async () => {
     for (const [name, saved] of [
       ['../../.ssh/config', 'filename="config"'],
       ['a\r\nset-cookie: x=1', 'filename="download"'],
@@ -322,7 +324,9 @@ describe('a download', () => {
     expect(received).toBeGreaterThan(size)
   })
 
-  test('downloads beyond those at a time are rejected until one has ended', async () => {
+  test('downloads beyond those at a time are rejected until one has ended', {
+    tags: ['slow'],
+  }, async () => {
     const paths = await Promise.all(Array.from({ length: TRANSFERS_MAX }, () => prepared()))
     expect((await prepare()).status).toBe(503)
     expect((await save(paths[0]!)).status).toBe(200)

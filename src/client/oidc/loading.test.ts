@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { join } from 'node:path'
 import { build, type Metafile } from 'esbuild'
 import { expect, test } from 'vitest'

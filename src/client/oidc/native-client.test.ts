@@ -1,6 +1,8 @@
 /**
  * A complete external login: this client, a certified OpenID Provider and the real identity routes
  * over PostgreSQL. Only the addresses are mapped.
+ *
+ * @module-tag slow
  */
 import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -45,9 +47,7 @@ function route(url: string, init: RequestInit): Promise<Response> {
 
 const LOGIN = ['login', '--url', LOCAL_ORIGIN, '--browser']
 
-test('a person is linked by an invitation and logs in without one afterwards', {
-  tags: ['slow'],
-}, async () => {
+test('a person is linked by an invitation and logs in without one afterwards', async () => {
   const rejected = await client.run(...LOGIN)
   expect([rejected.exit, rejected.err]).toEqual([3, expect.stringContaining('--code-env')])
   expect((await page).title).toBe('The login failed')

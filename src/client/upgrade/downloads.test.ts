@@ -66,7 +66,9 @@ test('a release is installed from a server, also behind a redirect', async () =>
   expect(site.seen()).toMatchObject({ server: NEW, running: NEW })
 })
 
-test('a download that is cut anywhere is rejected, and nothing is replaced', async () => {
+test('a download that is cut anywhere is rejected, and nothing is replaced', {
+  tags: ['slow'],
+}, async () => {
   using site = new UpgradeSite()
   const archive = readFileSync(join(site.release, archiveName(NEW)))
   for (const at of [0, 1, 100, archive.length - 1]) {

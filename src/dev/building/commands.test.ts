@@ -48,7 +48,9 @@ test('a build writes only generated files that change', { tags: ['slow'] }, asyn
   expect(api).toContain("post: { kind: 'mutation', name: 'messages.post', arguments: {")
 })
 
-test('a build writes the client that svc.json names, and none without it', async () => {
+test('a build writes the client that svc.json names, and none without it', {
+  tags: ['slow'],
+}, async () => {
   rmSync(join(workspaceDirectory, 'web/_generated'), { recursive: true })
   const { changed } = await runBuild(request())
   expect(changed).toContain('web/_generated/svc/client.js')
@@ -98,6 +100,7 @@ test('a package file that cannot be written is named', async () => {
 
 test.each(Object.keys(TEMPLATES))(
   'the template %s builds, and is current already',
+  { tags: ['slow'] },
   async (name) => {
     const directory = join(root, 'new', name)
     writeWorkspace(directory, { name: 'New', template: name })

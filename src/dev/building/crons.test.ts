@@ -88,7 +88,7 @@ test('Crons are part of the manifest, sorted by name, with their arguments', {
   ])
 })
 
-test('a Workspace without Crons has none in its manifest', async () => {
+test('a Workspace without Crons has none in its manifest', { tags: ['slow'] }, async () => {
   expect(await cronsOf(declared(''))).toBeUndefined()
 })
 

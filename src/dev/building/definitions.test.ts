@@ -71,7 +71,9 @@ test.each([
   expect(found).toContain(UNEXPORTED)
 })
 
-test('a definition as the default export is an error with its line', async () => {
+test('a definition as the default export is an error with its line', {
+  tags: ['slow'],
+}, async () => {
   expect(await rejectionOf('export default query({ handler: () => 1n })')).toBe(
     'functions/a.ts:3\n' +
       '  A default export has no name by which applications could call it.\n' +

@@ -168,7 +168,7 @@ test.each([
       toleranceSeconds: 300,
     },
   ],
-])('a verification is data of the manifest: %s', async (verify, expected) => {
+])('a verification is data of the manifest: %s', { tags: ['slow'] }, async (verify, expected) => {
   const routes = await routesOf(
     declared(`  a: hook({ path: '/', verify: ${verify}, ${HANDLED} }),`),
   )
@@ -214,7 +214,7 @@ test.each([
     `path: '/a', verify: signature.hmac({ ${HMAC}, toleranceSeconds: 9 }), ${HANDLED}`,
     'no time is signed',
   ],
-])('an invalid hook is rejected with its line: %s', async (hook, message) => {
+])('an invalid hook is rejected with its line: %s', { tags: ['slow'] }, async (hook, message) => {
   const detail = await rejectionOf(declared(`  a: hook({ ${hook} }),`))
   expect(detail).toMatch(/^http\.ts:\d+/)
   expect(detail).toContain(message)
@@ -235,12 +235,16 @@ test.each([
   ['internal.payments.open', 'an internal Function'],
   ['internal.payments.own', 'a Function that needs no identity'],
   ['internal.payments.more', 'a Function with arguments { delivery: v.httpDelivery() }'],
-])('a handler that cannot handle deliveries is rejected: %s', async (handler, rule) => {
-  const hook = `  event: hook({ path: '/a', verify: 'none', handler: ${handler} }),`
-  const detail = await rejectionOf(declared(hook))
-  expect(detail).toMatch(/^http\.ts:4\n {2}event: expected /)
-  expect(detail).toContain(rule)
-})
+])(
+  'a handler that cannot handle deliveries is rejected: %s',
+  { tags: ['slow'] },
+  async (handler, rule) => {
+    const hook = `  event: hook({ path: '/a', verify: 'none', handler: ${handler} }),`
+    const detail = await rejectionOf(declared(hook))
+    expect(detail).toMatch(/^http\.ts:4\n {2}event: expected /)
+    expect(detail).toContain(rule)
+  },
+)
 
 test('routes that share a request are rejected with the line of the second', async () => {
   const hook = (name: string, path: string) =>
@@ -273,7 +277,7 @@ test('an Action that names the secret of a hook is rejected, also in a manifest'
   )
 })
 
-test('a file that does not export routes is rejected', async () => {
+test('a file that does not export routes is rejected', { tags: ['slow'] }, async () => {
   expect(await rejectionOf('export const x = 1\n')).toContain('export default httpRoutes({ ... })')
   expect(await rejectionOf('export default {}\n')).toContain('must be httpRoutes({ ... })')
   const plain = declared(`  a: { path: '/', verify: 'none', ${HANDLED} },`)
@@ -341,11 +345,15 @@ test.each([
   [`${READ}, origins: ['http://a', 'http://a']`, 'origins lists "http://a" twice'],
   [`path: '/orders', methods: ['GET'], handler: () => null`, 'handler is a function'],
   [`path: '/orders', methods: ['OPTIONS'], handler: api.payments.order`, 'lists "OPTIONS"'],
-])('an invalid endpoint is rejected with its line: %s', async (endpoint, message) => {
-  const detail = await rejectionOf(declared(`  a: endpoint({ ${endpoint} }),`))
-  expect(detail).toMatch(/^http\.ts:\d+/)
-  expect(detail).toContain(message)
-})
+])(
+  'an invalid endpoint is rejected with its line: %s',
+  { tags: ['slow'] },
+  async (endpoint, message) => {
+    const detail = await rejectionOf(declared(`  a: endpoint({ ${endpoint} }),`))
+    expect(detail).toMatch(/^http\.ts:\d+/)
+    expect(detail).toContain(message)
+  },
+)
 
 test.each([
   [`path: '/a', methods: ['GET'], handler: api.payments.absent`, 'a Function of this Workspace'],
@@ -363,7 +371,7 @@ test.each([
   expect(detail).toContain(rule)
 })
 
-test('a hook and an endpoint do not share a request', async () => {
+test('a hook and an endpoint do not share a request', { tags: ['slow'] }, async () => {
   const hook = `  event: hook({ path: '/a/:x', verify: 'none', ${HANDLED} }),`
   const endpoint = `  call: endpoint({
     path: '/a/b', methods: ['POST'], handler: api.payments.open }),`

@@ -93,7 +93,9 @@ test('the digest changes with the code, the index and the name, and nothing else
   expect((await build(beside)).migrations![1]!.digest).toBe(digest)
 })
 
-test('a Function that declares a name of migrations.ts does not change the digest', async () => {
+test('a Function that declares a name of migrations.ts does not change the digest', {
+  tags: ['slow'],
+}, async () => {
   const text = `${HEAD}const level = () => 'low'\nexport default {
   add: migration({ table: 'tasks', each: () => ({ priority: level() }) }),\n}\n`
   const alone = await digestOf(text)

@@ -198,7 +198,9 @@ test.each([
   expect(found.size).toBe([...source.matchAll(/@ts-expect-error/g)].length)
 })
 
-test('a document has its defaults where it is read, and may lack them where it is written', () => {
+test('a document has its defaults where it is read, and may lack them where it is written', {
+  tags: ['slow'],
+}, () => {
   const directory = join(root, 'evolution')
   writeWorkspace(directory, { name: 'Evolution', template: 'empty' })
   const tables = [{ name: 'tickets', fields: {}, indexes: [] }]

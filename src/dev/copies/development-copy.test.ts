@@ -304,7 +304,7 @@ describe('a root that has documents', () => {
     })
   })
 
-  test('a root with documents of its own is not replaced', async () => {
+  test('a root with documents of its own is not replaced', { tags: ['slow'] }, async () => {
     const root = await copied.servedRoot()
     const store = await openSqliteDocuments(join(root, 'documents.db'))
     await store.setFieldShapes(new Map([['notes', { body: null }]]))

@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { write } from '../../../testing/backups/backed-up-server.ts'
 import { CopiedServer } from '../../../testing/backups/copied-servers.ts'

@@ -121,7 +121,9 @@ test.each(Object.keys(SCHEMES))(
   },
 )
 
-test('an event that was sent before is answered, and not handled again', async () => {
+test('an event that was sent before is answered, and not handled again', {
+  tags: ['slow'],
+}, async () => {
   const event = file('event.json', '{"event":"twice"}')
   const { deliveryId } = await sent('stripe', '--file', event)
   const again = await sent('stripe', '--file', event)

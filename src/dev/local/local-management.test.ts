@@ -57,7 +57,7 @@ async function svc(...argv: string[]): Promise<string> {
 }
 
 describe('a running svc dev', () => {
-  test('svc dev prints a command that calls a Function', async () => {
+  test('svc dev prints a command that calls a Function', { tags: ['slow'] }, async () => {
     expect(ready.try).toBe(`svc call notes.fail --root ${dev.root}`)
     expect(ready).toMatchObject({
       console: `svc console --root ${dev.root}`,
@@ -88,7 +88,9 @@ describe('a running svc dev', () => {
     expect(await svc('health', ...at)).toContain('healthy')
   })
 
-  test('commands call and watch Functions of confidential clients', async () => {
+  test('commands call and watch Functions of confidential clients', {
+    tags: ['slow'],
+  }, async () => {
     const served = dev.next('served')
     dev.write('functions/backend.ts', BACKEND)
     await served
@@ -105,7 +107,7 @@ describe('a running svc dev', () => {
     expect((await dev.call('backend.secret')).error).toMatchObject({ code: 'AUTH_POLICY_DENIED' })
   })
 
-  test('a failed call names the log, which has the reason', async () => {
+  test('a failed call names the log, which has the reason', { tags: ['slow'] }, async () => {
     const at = ['--root', dev.root]
     const codes = { 'backend.long': 'LIMIT_EXCEEDED', 'backend.wrong': 'RESULT_INVALID' }
     for (const [name, code] of Object.entries(codes)) {
@@ -246,7 +248,9 @@ describe('a change of the schema', () => {
     expect((await rejected).details.join()).toContain('export default defineSchema({})')
   })
 
-  test('a removed table keeps its documents, and a notice says how to delete them', async () => {
+  test('a removed table keeps its documents, and a notice says how to delete them', {
+    tags: ['slow'],
+  }, async () => {
     const removed = dev.next('served', ({ changes }) => changes.tables.removed.length > 0)
     dev.write('schema.ts', `import { defineSchema } from 'svc'\nexport default defineSchema({})`)
     expect((await removed).warnings.join()).toMatch(/table notes.* stay stored.*--reset/)

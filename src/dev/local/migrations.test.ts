@@ -52,7 +52,9 @@ test('a migration that fails keeps the last code in place and names the document
   expect(await texts()).toEqual(['one', 'two'])
 })
 
-test('a save runs the migration that it requires before it is served, and once', async () => {
+test('a save runs the migration that it requires before it is served, and once', {
+  tags: ['slow'],
+}, async () => {
   const migrated = dev.next('migrated', ({ state }) => state === 'complete')
   const served = dev.next('served')
   dev.write('migrations.ts', migrations(SHOUT))

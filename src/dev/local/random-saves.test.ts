@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { expect, test } from 'vitest'
 import { RandomSaves } from '../../../testing/development/random-saves.ts'
 import { SEED } from '../../../testing/seeds.ts'

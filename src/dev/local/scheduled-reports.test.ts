@@ -46,7 +46,9 @@ afterAll(() => dev.dispose())
 
 const texts = async (): Promise<string> => JSON.stringify(await dev.call('notes.texts'))
 
-test('a Cron runs from the first save on, and its runs name the next time', async () => {
+test('a Cron runs from the first save on, and its runs name the next time', {
+  tags: ['slow'],
+}, async () => {
   const { crons } = await dev.next('crons', () => true, 0)
   expect(crons).toEqual([
     {

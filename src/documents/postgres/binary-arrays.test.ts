@@ -1,3 +1,6 @@
+/**
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
 import { fc } from '../../../testing/properties.ts'

@@ -176,7 +176,9 @@ async function blocked(count: number): Promise<void> {
   await expect.poll(waiting, { interval: 5 }).toBe(count)
 }
 
-test('an outcome that cannot be determined in time is uncertain until a restart', async () => {
+test('an outcome that cannot be determined in time is uncertain until a restart', {
+  tags: ['slow'],
+}, async () => {
   await store.close()
   store = await openDocuments(proxy.url, { epochCheckMillis: 3_600_000, reconcileMillis: 200 })
   const batch = batchOf([10])

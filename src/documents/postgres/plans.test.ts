@@ -1,3 +1,6 @@
+/**
+ * @module-tag slow
+ */
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freshDatabase, type TestDatabase } from '../../../testing/databases/postgres.ts'
@@ -94,7 +97,6 @@ const FILL = `
 
 test.each(['empty', 'full'])(
   'reads and retention of %s tables walk indexes, and reads sort nothing',
-  { tags: ['slow'] },
   async (size) => {
     if (size === 'full') await client.query(FILL)
     for (const order of ['asc', 'desc']) {

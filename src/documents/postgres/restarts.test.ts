@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type OwnCluster, ownCluster } from '../../../testing/databases/cluster.ts'
 import { documentId, operationRecord, whole } from '../../../testing/documents/store-fixtures.ts'

@@ -1,4 +1,6 @@
-/** @module-tag slow */
+/**
+ * @module-tag slow
+ */
 import { Client } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshDatabase } from '../../../testing/databases/postgres.ts'

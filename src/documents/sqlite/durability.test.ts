@@ -126,7 +126,9 @@ async function linesOfLimited(args: readonly string[]): Promise<string[]> {
   return output.trimEnd().split('\n')
 }
 
-test('a commit whose write fails stores nothing, and the store stays open', async () => {
+test('a commit whose write fails stores nothing, and the store stays open', {
+  tags: ['slow'],
+}, async () => {
   // The limit makes a write inside COMMIT fail as on a read-only disk.
   const lines = await linesOfLimited(childArguments(script, path))
   expect(lines.at(-1)).toBe('UNAVAILABLE open')

@@ -338,7 +338,7 @@ describe('fetch', () => {
     )
   })
 
-  test('counts replies that its runner does not read', async () => {
+  test('counts replies that its runner does not read', { tags: ['slow'] }, async () => {
     seen = []
     large = Promise.withResolvers()
     const failure = failureOf('four', { url: `${origin}/large` })

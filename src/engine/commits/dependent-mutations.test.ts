@@ -385,7 +385,7 @@ describe('a stalled commit', () => {
     return { ...bench, id, operationId, first, dependents, status }
   }
 
-  test('fails the calls that wait for it, and new commits', async () => {
+  test('fails the calls that wait for it, and new commits', { tags: ['slow'] }, async () => {
     const { call, pool, id, operationId, first, dependents, status } = await stalled()
     expect(await Promise.all([first, ...dependents])).toEqual(Array(3).fill('DEADLINE_EXCEEDED'))
     expect(await outcomeOf(call('open', 1))).toBe('UNAVAILABLE')

@@ -3,7 +3,7 @@
  * is durable; each range is compared with a store in which all of them are.
  */
 import { expect, test } from 'vitest'
-import { fc, inputs } from '../../../testing/properties.ts'
+import { fc } from '../../../testing/properties.ts'
 import { SEED } from '../../../testing/seeds.ts'
 import { indexKey } from '../../documents/keys.ts'
 import type { KeyedDocument, PhysicalIndex, RangeResult } from '../../documents/store.ts'
@@ -93,7 +93,9 @@ const scenario = fc.record({
   most: fc.constantFrom(1, 2, 99, 99, 99),
 })
 
-test(`a merged range is what a store with all commits has (SVC_SEED=${SEED})`, () => {
+test(`a merged range is what a store with all commits has (SVC_SEED=${SEED})`, {
+  tags: ['slow'],
+}, () => {
   let merged = 0
   let waited = 0
   const property = fc.property(scenario, (each) => {
@@ -142,7 +144,7 @@ test(`a merged range is what a store with all commits has (SVC_SEED=${SEED})`, (
     if (rows.exhausted || most === 99) expect(found).toEqual(expected)
     else expect(found.documents.length > 0 || found.exhausted).toBe(true)
   })
-  fc.assert(property, { seed: SEED, numRuns: inputs(6_000) })
+  fc.assert(property, { seed: SEED, numRuns: 6_000 })
   // Twenty percent of them are merged on average.
   expect(merged).toBeGreaterThan(600)
   expect(waited).toBeGreaterThan(0)

@@ -6,7 +6,7 @@ const letter = fc.constantFrom(...'abcdefgh')
 const interval = fc.record({ index: fc.nat(2), lower: letter, upper: letter })
 
 describe('a read set', () => {
-  test('covers exactly the keys of the intervals that were added', () => {
+  test('covers exactly the keys of the intervals that were added', { tags: ['slow'] }, () => {
     fc.assert(
       fc.property(fc.array(interval, { maxLength: 12 }), (intervals) => {
         const readSet = new ReadSet()

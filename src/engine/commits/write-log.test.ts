@@ -42,7 +42,9 @@ function names(found: ReturnType<WriteLog['conflicts']>): Set<string> | string {
 }
 
 describe('the write log', () => {
-  test('finds exactly what was written after the snapshot, or reports that it is unknown', () => {
+  test('finds exactly what was written after the snapshot, or reports that it is unknown', {
+    tags: ['slow'],
+  }, () => {
     fc.assert(
       fc.property(
         fc.array(writes, { maxLength: 30 }),

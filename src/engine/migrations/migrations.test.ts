@@ -1,4 +1,8 @@
-/** Migrations in real runners on both stores: states, progress, and what stops them. */
+/**
+ * Migrations in real runners on both stores: states, progress, and what stops them.
+ *
+ * @module-tag slow
+ */
 import { afterEach, describe, expect, test } from 'vitest'
 import {
   type MigrationBench,
@@ -126,9 +130,7 @@ function act(bench: MigrationBench, action: 'run' | 'pause' | 'resume' | 'cancel
 }
 
 describe.each(STORES)('on %s', (kind) => {
-  test('a migration passes each document once and counts those it changes', {
-    tags: ['slow'],
-  }, async () => {
+  test('a migration passes each document once and counts those it changes', async () => {
     const bench = await filled(kind, 100)
     const { isAllowed } = await act(bench, 'run', 'count')
     expect(isAllowed).toBe(true)
@@ -148,9 +150,7 @@ describe.each(STORES)('on %s', (kind) => {
     expect(bench.metrics.collect().counters.migrationDocumentsChanged).toBe(250)
   })
 
-  test('a document that the code fails for stops the migration after those before it', {
-    tags: ['slow'],
-  }, async () => {
+  test('a document that the code fails for stops the migration after those before it', async () => {
     const bench = await filled(kind, 30)
     await act(bench, 'run', 'throws')
     const record = await bench.until('throws', 'blocked', 'complete')
@@ -176,7 +176,7 @@ describe.each(STORES)('on %s', (kind) => {
     expect(await passed(bench)).toEqual(upTo(30))
   })
 
-  test('what was running continues after a restart, where it was', { tags: ['slow'] }, async () => {
+  test('what was running continues after a restart, where it was', async () => {
     const stored = await openStored(kind)
     const first = await openBench(stored)
     await first.call('fill', { from: 0n, count: 60n, title: 'a' })
@@ -197,9 +197,7 @@ describe.each(STORES)('on %s', (kind) => {
     expect(second.engine.migrations.unfinishedOf(second.release.releaseId)).toBe(0)
   })
 
-  test('a migration keeps the fields that its Release does not declare', {
-    tags: ['slow'],
-  }, async () => {
+  test('a migration keeps the fields that its Release does not declare', async () => {
     const stored = await openStored(kind)
     const first = await openBench(stored)
     await first.call('fill', { from: 0n, count: 12n, title: 'a' })
@@ -226,9 +224,7 @@ describe.each(STORES)('on %s', (kind) => {
     ])
   })
 
-  test('a dry run shows documents before and after, and stores nothing', {
-    tags: ['slow'],
-  }, async () => {
+  test('a dry run shows documents before and after, and stores nothing', async () => {
     const bench = await filled(kind, 20)
     const previews = await bench.engine.migrations.dryRun(bench.release, bench.migration('count'))
     expect(previews).toHaveLength(10)
@@ -291,21 +287,15 @@ test.each([
   ['writes', 0n, 'FUNCTION_FAILED'],
   ['slow', 3n, 'LIMIT_EXCEEDED'],
   ['dangling', 4n, 'FUNCTION_FAILED'],
-])(
-  '%s stops at its document, after those before it are stored',
-  { tags: ['slow'] },
-  async (name, before, code) => {
-    const bench = await filled('sqlite', 10)
-    await act(bench, 'run', name)
-    const record = await bench.until(name, 'blocked', 'complete')
-    expect(record).toMatchObject({ state: 'blocked', processed: before, lastErrorCode: code })
-    expect(await tasks(bench)).toHaveLength(10)
-  },
-)
+])('%s stops at its document, after those before it are stored', async (name, before, code) => {
+  const bench = await filled('sqlite', 10)
+  await act(bench, 'run', name)
+  const record = await bench.until(name, 'blocked', 'complete')
+  expect(record).toMatchObject({ state: 'blocked', processed: before, lastErrorCode: code })
+  expect(await tasks(bench)).toHaveLength(10)
+})
 
-test('a batch that exceeds a bound of a call is repeated with half of its size', {
-  tags: ['slow'],
-}, async () => {
+test('a batch that exceeds a bound of a call is repeated with half of its size', async () => {
   const bench = await filled('sqlite', 20)
   await act(bench, 'run', 'large')
   expect(await bench.until('large', 'complete', 'blocked')).toMatchObject({
@@ -323,9 +313,7 @@ test('a patch removes the fields that are undefined in it', async () => {
   expect(await passed(bench, 0n)).toEqual(upTo(4))
 })
 
-test('calls of the Functions go on meanwhile, and no change is lost', {
-  tags: ['slow'],
-}, async () => {
+test('calls of the Functions go on meanwhile, and no change is lost', async () => {
   const bench = await filled('sqlite', 300)
   await act(bench, 'run', 'count')
   const calls = upTo(100).map((n) => bench.call('touch', { n: BigInt(n * 3) }))

@@ -36,7 +36,9 @@ function bruteForce<Owner>(owners: ReadonlyMap<Owner, ReadSet>, writes: CommitWr
 }
 
 describe('the read set index', () => {
-  test('returns exactly the owners that a commit overlaps, after any adds and removes', () => {
+  test('returns exactly the owners that a commit overlaps, after any adds and removes', {
+    tags: ['slow'],
+  }, () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.integer(), (steps, seed) => {
         const index = new ReadSetIndex<number>(seed)

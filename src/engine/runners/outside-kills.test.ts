@@ -57,7 +57,9 @@ test('a call whose runner is killed every time fails, and other calls succeed', 
   await expect.poll(() => bench.call('quick').catch(() => null)).toBe(true)
 })
 
-test('a call whose runner is killed before its hello waits for another', async () => {
+test('a call whose runner is killed before its hello waits for another', {
+  tags: ['slow'],
+}, async () => {
   let kills = 0
   const onSpawn = (pid: number) => {
     if (kills === 2) return

@@ -103,7 +103,9 @@ describe('an overuse', () => {
     },
   )
 
-  test('the runner logs an overuse at level debug only, since its call logs the failure', () => {
+  test('the runner logs an overuse at level debug only, since its call logs the failure', {
+    tags: ['slow'],
+  }, () => {
     const records = [bench, brief, patient]
       .flatMap(({ log }) => log.records())
       .filter(({ message }) => message.includes('exceeded its limit'))
@@ -120,7 +122,7 @@ describe('an overuse', () => {
     expect(outcome).toMatchObject({ kind: 'limit', limit: 'operations' })
   })
 
-  test('a call that reads as much as it may is not ended', async () => {
+  test('a call that reads as much as it may is not ended', { tags: ['slow'] }, async () => {
     const document = `{"_id":{"$d":"n_01ARZ3NDEKTSV4RRFFQ69G5FAV"},"text":"${'é'.repeat(1e6)}"}`
     const outcome = await pool.invoke(code, call('read'), { operation: () => document })
     expect(outcome).toMatchObject({ kind: 'returned', result: 16 })

@@ -138,7 +138,7 @@ describe('determinism', () => {
 })
 
 describe('a description', () => {
-  test('lists Functions and tables by name', async () => {
+  test('lists Functions and tables by name', { tags: ['slow'] }, async () => {
     const schema = `tables({
       b: { fields: { x: { type: 'any' } }, indexes: [
         { name: 'z', fields: ['x'], unique: true }, { name: 'a', fields: ['x'], unique: false },
@@ -231,7 +231,9 @@ describe('processes', () => {
     pool.forget(code.releaseId)
   })
 
-  test('the processes of unused Releases end, except those of the last used ones', async () => {
+  test('the processes of unused Releases end, except those of the last used ones', {
+    tags: ['slow'],
+  }, async () => {
     const idle = poolBench({ limits: { idleMillis: 200 } })
     try {
       await idle.pool.start({ sandbox: 'preferred' })
@@ -268,7 +270,9 @@ describe('processes', () => {
     }
   })
 
-  test('a Release that is replaced keeps its process until its calls have ended', async () => {
+  test('a Release that is replaced keeps its process until its calls have ended', {
+    tags: ['slow'],
+  }, async () => {
     const bench = poolBench({ limits: { replacedMillis: 0 } })
     try {
       await bench.pool.start({ sandbox: 'preferred' })
@@ -350,7 +354,9 @@ describe('processes', () => {
     }
   })
 
-  test('one that grew leaves once, also when its last call leaves parts in flight', async () => {
+  test('one that grew leaves once, also when its last call leaves parts in flight', {
+    tags: ['slow'],
+  }, async () => {
     const limits = { keptGrowthBytes: 20 * 1024 * 1024, callsPerRunner: 1 }
     const grows = poolBench({ size: 4, limits })
     try {

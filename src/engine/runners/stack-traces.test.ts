@@ -55,6 +55,7 @@ describe('a stack trace', () => {
 
   test.each([';', ',K'])(
     'a stack trace is mapped with a million lines or segments, and not beyond: %s',
+    { tags: ['slow'] },
     (unit) => {
       expect(mapStack(FRAME, mapOf(`AAAA${unit.repeat(999_999)}`))).toBe('at f (a:1:1)')
       expect(mapStack(FRAME, mapOf(`AAAA${unit.repeat(1_000_000)}`))).toBe(FRAME)

@@ -63,13 +63,17 @@ test('what was stored before the start is added', () => {
 test.each([
   ['unfinished', 'pending', UNFINISHED_CHARACTERS_MAX],
   ['finished', 'failed', 2 * FINISHED_CHARACTERS_MAX],
-])('a mount with too many %s characters has no room, and others have', (_, state, max) => {
-  const sizes = new DeliverySizes()
-  const half = fields(state, 'main', max / 2)
-  sizes.add(half, 1)
-  expect(sizes.hasRoom('main')).toBe(true)
-  sizes.add(half, 1)
-  expect([sizes.hasRoom('main'), sizes.hasRoom('other')]).toEqual([false, true])
-  sizes.add(half, -1)
-  expect(sizes.hasRoom('main')).toBe(true)
-})
+])(
+  'a mount with too many %s characters has no room, and others have',
+  { tags: ['slow'] },
+  (_, state, max) => {
+    const sizes = new DeliverySizes()
+    const half = fields(state, 'main', max / 2)
+    sizes.add(half, 1)
+    expect(sizes.hasRoom('main')).toBe(true)
+    sizes.add(half, 1)
+    expect([sizes.hasRoom('main'), sizes.hasRoom('other')]).toEqual([false, true])
+    sizes.add(half, -1)
+    expect(sizes.hasRoom('main')).toBe(true)
+  },
+)

@@ -1,4 +1,8 @@
-/** Pages of deliveries on both stores: their order, their filters, and the rows that they read. */
+/**
+ * Pages of deliveries on both stores: their order, their filters, and the rows that they read.
+ *
+ * @module-tag slow
+ */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   STORES,
@@ -87,9 +91,7 @@ describe.each(STORES)('on %s', (kind) => {
   const idsOf = async (query: Partial<DeliveryQuery> = {}) =>
     (await list(query)).items.map(({ scheduledId }) => scheduledId)
 
-  test('pages have the newest delivery of the mount first, and each one once', {
-    tags: ['slow'],
-  }, async () => {
+  test('pages have the newest delivery of the mount first, and each one once', async () => {
     const ids: string[] = []
     for (let i = 0; i < 9; i++) {
       ids.unshift(await deliver(i % 3 === 0 ? 'failed' : 'succeeded'))
@@ -124,9 +126,7 @@ describe.each(STORES)('on %s', (kind) => {
     expect(await idsOf({ state: 'pending' })).toEqual([pending, failed])
   })
 
-  test('a page of failures reads neither other work nor other deliveries', {
-    tags: ['slow'],
-  }, async () => {
+  test('a page of failures reads neither other work nor other deliveries', async () => {
     await documents.change(async (transaction) => {
       for (let i = 0; i < 500; i++) await insertWork(transaction, { ...WORK, source: 'function' })
       for (let i = 0; i < 500; i++) {
@@ -141,9 +141,7 @@ describe.each(STORES)('on %s', (kind) => {
     expect(rowsRead).toBe(1)
   })
 
-  test('a page without matches ends after a number of rows, and is continued', {
-    tags: ['slow'],
-  }, async () => {
+  test('a page without matches ends after a number of rows, and is continued', async () => {
     const first = await deliver('pending', { route: 'rare' })
     for (let i = 0; i < 5; i++) {
       await documents.change(async (transaction) => {

@@ -77,7 +77,7 @@ async function schedule(
 }
 
 describe('a step of the clock', () => {
-  test('forward starts what it passed within a minute, once', async () => {
+  test('forward starts what it passed within a minute, once', { tags: ['slow'] }, async () => {
     await schedule('a.tick', 60 * MINUTE)
     bench.system.step(2 * 60 * MINUTE)
     await bench.advance(MINUTE)
@@ -86,7 +86,7 @@ describe('a step of the clock', () => {
     expect(ticks).toBe(1)
   })
 
-  test('back starts nothing early and repeats nothing', async () => {
+  test('back starts nothing early and repeats nothing', { tags: ['slow'] }, async () => {
     await schedule('a.tick', MINUTE)
     await schedule('a.tick', 10 * MINUTE)
     await bench.advance(2 * MINUTE)
@@ -293,7 +293,7 @@ describe('work that is due at its commit', () => {
     await expect.poll(() => scheduler.statistics.unfinished).toBe(0)
   })
 
-  test('waits until the Environment serves', async () => {
+  test('waits until the Environment serves', { tags: ['slow'] }, async () => {
     let isServing = false
     const handlers = { 'a.tick': () => onTick() }
     const of = await simulatedEngine({ functions, handlers, admits: () => isServing })
@@ -329,7 +329,7 @@ describe('an idle server', () => {
     }
   }
 
-  test('looks at the store as often with pending work as without', async () => {
+  test('looks at the store as often with pending work as without', { tags: ['slow'] }, async () => {
     const without = await usesOf(0)
     expect(without).toBeGreaterThan(0)
     expect(await usesOf(1_000)).toBe(without)

@@ -164,7 +164,7 @@ describe('a scheduled Mutation', () => {
   })
 })
 
-test('a race of cancel against the start has one winner', async () => {
+test('a race of cancel against the start has one winner', { tags: ['slow'] }, async () => {
   for (let i = 0; i < 20; i++) {
     const name = `race ${i}`
     const id = (await bench.call('later', { name, seconds: 0.01 })) as string

@@ -207,7 +207,7 @@ describe.each(['a.store', 'b.send'] as const)('of a start and a cancellation, %s
     expect([(await workOf(of, id)).state, runs]).toEqual(['succeeded', [name]])
   })
 
-  test('the work is canceled if its cancellation is stored first', async () => {
+  test('the work is canceled if its cancellation is stored first', { tags: ['slow'] }, async () => {
     const { of, held, id } = await raced()
     held.hold()
     const canceling = of.engine.scheduler.cancel(id)

@@ -2,6 +2,8 @@
  * Goal: a Release receives, prefetches, caches and returns documents by its own schema while
  * another one writes further fields. Method: the whole engine on real documents and real runners,
  * where every Function returns documents as it received them.
+ *
+ * @module-tag slow
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'

@@ -220,7 +220,7 @@ test('a Query that reads the identity runs for each caller', async () => {
   expect(values(ben)).toEqual(['ben 0', 'ben 1'])
 })
 
-test('a commit runs only the Queries whose read sets it overlaps', async () => {
+test('a commit runs only the Queries whose read sets it overlaps', { tags: ['slow'] }, async () => {
   const rooms = Array.from({ length: 200 }, (_, i) => `room ${i}`)
   const watched = rooms.map((room) => watch('list', room))
   await settled(...watched)
@@ -247,6 +247,7 @@ test.each([
   ['its list', 'a', ['one']],
 ])(
   'a subscription after a commit to %s, during a run, gets no older state',
+  { tags: ['slow'] },
   async (_, room, list) => {
     held = Promise.withResolvers()
     const first = watch('list', 'a')

@@ -2,6 +2,8 @@
  * Goal: documents that a Mutation deleted do not count towards the bounds of its later lists.
  * Method: the whole engine on real documents and real runners, with documents so large that a few
  * of them reach the bound on bytes read.
+ *
+ * @module-tag slow
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type EngineBench, engineBench } from '../../../testing/engines.ts'
@@ -53,21 +55,15 @@ beforeEach(async () => {
 })
 afterAll(() => bench.close())
 
-test('the first document after megabytes that a Mutation deleted is found', {
-  tags: ['slow'],
-}, async () => {
+test('the first document after megabytes that a Mutation deleted is found', async () => {
   expect(await bench.call('first', { n: 6 })).toBe(6)
 })
 
-test('all documents after megabytes that a Mutation deleted are found', {
-  tags: ['slow'],
-}, async () => {
+test('all documents after megabytes that a Mutation deleted are found', async () => {
   expect(await bench.call('all', { n: 6 })).toEqual([6, 7])
 })
 
-test('a page is full although the Mutation deleted the documents before it', {
-  tags: ['slow'],
-}, async () => {
+test('a page is full although the Mutation deleted the documents before it', async () => {
   expect(await bench.call('pages', { n: 6 })).toEqual([
     [[6], false],
     [[7], false],

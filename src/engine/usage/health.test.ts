@@ -145,7 +145,9 @@ describe('documents are', () => {
     expect(reads).toBe(2)
   })
 
-  test('unavailable while the database cannot be reached, and healthy after that', async () => {
+  test('unavailable while the database cannot be reached, and healthy after that', {
+    tags: ['slow'],
+  }, async () => {
     const database = await freshDatabase(DOCUMENT_TEMPLATE)
     closers.push(() => database.drop())
     const proxy = await postgresProxy(database.url)

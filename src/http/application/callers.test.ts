@@ -230,7 +230,9 @@ describe('a peer', () => {
     expect((await call('query.none', wrong)).outcome).toBe('nobody')
   })
 
-  it('a peer that floods the server has only its known tokens accepted', async () => {
+  it('a peer that floods the server has only its known tokens accepted', {
+    tags: ['slow'],
+  }, async () => {
     const known = await user({ sub: 'user-1' })
     const at = { ...on(), peer: '192.0.2.5' }
     expect((await call('query.user', { ...at, authorization: known })).outcome).toBe('user')

@@ -89,7 +89,9 @@ test.each<[string, RequestInit, number]>([
   expect(headers.get('access-control-allow-origin')).toBeNull()
 })
 
-test('a server whose document store does not answer is live, but not ready', async () => {
+test('a server whose document store does not answer is live, but not ready', {
+  tags: ['slow'],
+}, async () => {
   frozen = true
   const [ready, live] = await Promise.all([request('/readyz'), request('/healthz')])
   expect([ready.status, live.status]).toEqual([503, 200])

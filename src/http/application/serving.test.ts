@@ -150,7 +150,9 @@ describe('environment:default', () => {
     expect(await outcome('query.none')).toBe('404 TARGET_NOT_FOUND')
   })
 
-  test('environment:default moves to the one Release of a policy for every call', async () => {
+  test('environment:default moves to the one Release of a policy for every call', {
+    tags: ['slow'],
+  }, async () => {
     hold.resolve('now')
     await serve([0, 10_000])
     for (const name of ['query.none', 'mutate.slow', 'act.slow']) {
@@ -171,7 +173,9 @@ describe('environment:default', () => {
     expect(seconds).toBeLessThan(263)
   })
 
-  test('equal affinities reach one Release, and affinities are distributed by weight', async () => {
+  test('equal affinities reach one Release, and affinities are distributed by weight', {
+    tags: ['slow'],
+  }, async () => {
     await serve([5_000, 5_000])
     const once = await releasesOf(60, 'query.none', (i) => ({ affinity: `device-${i}` }))
     const again = await releasesOf(60, 'query.none', (i) => ({ affinity: `device-${i}` }))
@@ -189,7 +193,7 @@ describe('environment:default', () => {
     expect(new Set(once)).toEqual(new Set([first, second]))
   })
 
-  test('equal affinities of two credentials are distinguished', async () => {
+  test('equal affinities of two credentials are distinguished', { tags: ['slow'] }, async () => {
     await serve([5_000, 5_000])
     const key = gateway.issueKey('confidential')
     const one = await releasesOf(60, 'query.none', (i) => ({ affinity: `${i}` }))
@@ -197,7 +201,7 @@ describe('environment:default', () => {
     expect(other).not.toEqual(one)
   })
 
-  test('few callers move when the weights change', async () => {
+  test('few callers move when the weights change', { tags: ['slow'] }, async () => {
     const releases = () => releasesOf(200, 'query.none', (i) => ({ affinity: `device-${i}` }))
     await serve([9_000, 1_000])
     const before = await releases()
@@ -224,7 +228,7 @@ describe('environment:default', () => {
     },
   )
 
-  test('an invalid token is counted once', async () => {
+  test('an invalid token is counted once', { tags: ['slow'] }, async () => {
     await serve([5_000, 5_000])
     const key = gateway.issueKey('public')
     let guesses = 0
@@ -244,7 +248,9 @@ describe('environment:default', () => {
   )
 })
 
-test('readiness fails while no target can be served, and recovers by itself', async () => {
+test('readiness fails while no target can be served, and recovers by itself', {
+  tags: ['slow'],
+}, async () => {
   const { product, directory } = gateway.harness
   const ready = async () =>
     (await gateway.application.fetch(new Request('http://app.test/readyz'))).status
@@ -265,7 +271,9 @@ test('readiness fails while no target can be served, and recovers by itself', as
 })
 
 describe('an archived Environment', () => {
-  test('an archived Environment completes calls in flight and rejects later ones', async () => {
+  test('an archived Environment completes calls in flight and rejects later ones', {
+    tags: ['slow'],
+  }, async () => {
     await serve([5_000, 5_000])
     const target = 'channel:production'
     const slow = ['query.slow', 'mutate.slow', 'act.slow'].map((name) => outcome(name, { target }))
@@ -292,14 +300,16 @@ describe('an archived Environment', () => {
     })
   })
 
-  test('an archived Environment returns no cached results', async () => {
+  test('an archived Environment returns no cached results', { tags: ['slow'] }, async () => {
     const sent = { target: 'channel:production' }
     for (let i = 0; i < 3; i++) expect(await outcome('query.none', sent)).toBe('200')
     change('archive', 0n)
     expect(await outcome('query.none', sent)).toBe('503 UNAVAILABLE')
   })
 
-  test('an archived Environment rejects a call whose body had not arrived yet', async () => {
+  test('an archived Environment rejects a call whose body had not arrived yet', {
+    tags: ['slow'],
+  }, async () => {
     const body = new TransformStream<Uint8Array, Uint8Array>()
     const request = new Request('http://app.test/v1/query', {
       method: 'POST',
@@ -320,7 +330,9 @@ describe('an archived Environment', () => {
     expect((await pending).status).toBe(503)
   })
 
-  test('a restored Environment serves its Channels and its policy again', async () => {
+  test('a restored Environment serves its Channels and its policy again', {
+    tags: ['slow'],
+  }, async () => {
     await serve([0, 10_000])
     change('archive', 0n)
     change('restore', 1n)

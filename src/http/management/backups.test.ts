@@ -232,7 +232,9 @@ test('a backup that is being read is kept', { tags: ['slow'] }, async () => {
   expect(readdirSync(directory())).not.toContain(backupId)
 })
 
-test('a backup fails where the disk has too little space, and leaves no file', async () => {
+test('a backup fails where the disk has too little space, and leaves no file', {
+  tags: ['slow'],
+}, async () => {
   open({ freeFloorBytes: 2 ** 60 })
   const backup = await made()
   expect(backup).toMatchObject({ state: 'failed', failureCode: 'UNAVAILABLE', sequence: null })
@@ -278,7 +280,7 @@ test('few downloads of backups are open at one time', { tags: ['slow'] }, async 
   expect((await routes.send('GET', `/${backupId}/content`)).status).toBe(200)
 })
 
-test('a development server makes no backups', async () => {
+test('a development server makes no backups', { tags: ['slow'] }, async () => {
   const response = await new BackupRoutes(gateway, null).send('POST', '', {
     body: { ...at(), recipients: [recipient] },
     operationId: newId(),

@@ -165,7 +165,7 @@ test('a new Environment is at revision zero and stopped', async () => {
   })
 })
 
-test('a package is published, validated, promoted and shown', async () => {
+test('a package is published, validated, promoted and shown', { tags: ['slow'] }, async () => {
   const frame = makePackage({ functions: FUNCTIONS, tables: TABLES })
   const published = await answer(publish(frame, 'empty'), 201, Published)
   const again = await answer(publish(frame, 'empty'), 200, Published)

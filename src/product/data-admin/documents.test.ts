@@ -138,7 +138,9 @@ describe('a write that is rejected changes nothing', () => {
   })
 })
 
-test('an exact repeat gets the first result, and any other request is a reuse', async () => {
+test('an exact repeat gets the first result, and any other request is a reuse', {
+  tags: ['slow'],
+}, async () => {
   const operationId = ids().make('opn')
   const { documentId, value } = { documentId: idOf(1), value: fields('one') }
   const changedAtMicros = gateway.harness.system.nowMicros()
@@ -169,7 +171,7 @@ describe('a query', () => {
   const bodies = (page: Awaited<ReturnType<typeof query>>) =>
     page.documents.map(({ value }) => value.get('body'))
 
-  test('a query reads by index and range, in either order', async () => {
+  test('a query reads by index and range, in either order', { tags: ['slow'] }, async () => {
     const odd = { index: 'byStars', equalFields: ['stars'], equal: [{ $i: '1' }] }
     expect(bodies(await query(odd))).toEqual(['note 1', 'note 3'])
     expect(bodies(await query({ ...odd, order: 'desc' }))).toEqual(['note 3', 'note 1'])
@@ -180,7 +182,9 @@ describe('a query', () => {
     ])
   })
 
-  test('a query continues after its cursor without a gap or a repeat', async () => {
+  test('a query continues after its cursor without a gap or a repeat', {
+    tags: ['slow'],
+  }, async () => {
     const first = await query({ limit: 3 })
     expect(bodies(first)).toEqual(['note 1', 'note 2', 'note 3'])
     const second = await query({ limit: 3, after: first.next! })
@@ -201,7 +205,9 @@ describe('a query', () => {
   })
 })
 
-test('a write is seen by the cache and leaves an audit record without values', async () => {
+test('a write is seen by the cache and leaves an audit record without values', {
+  tags: ['slow'],
+}, async () => {
   await insert(1, fields('secret text'))
   const { product, audited } = gateway.harness
   await product.audit.whenIdle()
@@ -213,7 +219,9 @@ test('a write is seen by the cache and leaves an audit record without values', a
 })
 
 describe('after a crash', () => {
-  test('after a crash only the record of the committed change is delivered', async () => {
+  test('after a crash only the record of the committed change is delivered', {
+    tags: ['slow'],
+  }, async () => {
     const { product, actor, audited } = gateway.harness
     const committed = ids().make('opn')
     const lost = ids().make('opn')
@@ -253,7 +261,9 @@ describe('an import', () => {
     })
   }
 
-  test('an import inserts all documents in one commit, and equal ones only once', async () => {
+  test('an import inserts all documents in one commit, and equal ones only once', {
+    tags: ['slow'],
+  }, async () => {
     const first = await importNotes([
       [1, fields('one')],
       [2, fields('two', 2n)],
@@ -285,7 +295,7 @@ describe('an import', () => {
     expect(times).toEqual([first, first + 1n, first + 2n])
   })
 
-  test('a rejected import names the document that is too large', async () => {
+  test('a rejected import names the document that is too large', { tags: ['slow'] }, async () => {
     const documents = ['short', 'x'.repeat(1024 ** 2)].map((text, i) => {
       return { documentId: idOf(i).replace('notes', 'pages'), value: new Map([['text', text]]) }
     })
@@ -296,7 +306,7 @@ describe('an import', () => {
     expect(failed).toMatchObject({ code: 'PLATFORM_BODY_TOO_LARGE', violations: [{ path }] })
   })
 
-  test('an import has an effect once for an Operation ID', async () => {
+  test('an import has an effect once for an Operation ID', { tags: ['slow'] }, async () => {
     const { system } = gateway.harness
     const same = { operationId: ids().make('opn'), changedAtMicros: system.nowMicros() }
     const first = await importNotes([[1, fields('one')]], same)
@@ -326,7 +336,9 @@ describe('an import', () => {
     },
   )
 
-  test('an import leaves one audit record, which names the table and has no value', async () => {
+  test('an import leaves one audit record, which names the table and has no value', {
+    tags: ['slow'],
+  }, async () => {
     await importNotes([[1, fields('secret text')]])
     const { product, audited } = gateway.harness
     await product.audit.whenIdle()
@@ -378,7 +390,9 @@ describe('a compaction', () => {
     await product.engineCollection.whenIdle()
   }
 
-  test('a compaction removes fields once the Release that declares them is retired', async () => {
+  test('a compaction removes fields once the Release that declares them is retired', {
+    tags: ['slow'],
+  }, async () => {
     const releaseId = await widerRelease()
     expect(await read(1)).toMatchObject({ value: fields('one'), hiddenFields: 1 })
     expect(await compact()).toMatchObject({ read: 1, changed: 0, next: null })
@@ -390,7 +404,9 @@ describe('a compaction', () => {
     expect(await read(1)).toMatchObject({ value: fields('one'), hiddenFields: 0 })
   })
 
-  test('a compaction has an effect once for an Operation ID, and one audit record', async () => {
+  test('a compaction has an effect once for an Operation ID, and one audit record', {
+    tags: ['slow'],
+  }, async () => {
     await retireRelease(await widerRelease())
     const { product, audited, system } = gateway.harness
     const same = { operationId: ids().make('opn'), changedAtMicros: system.nowMicros() }

@@ -105,7 +105,7 @@ test('bytes that are stored again before they are removed stay', async () => {
   expect(await stored()).toEqual(digests('again'))
 })
 
-test('the bytes of a replaced object are removed', async () => {
+test('the bytes of a replaced object are removed', { tags: ['slow'] }, async () => {
   await put('old', 'key')
   await put('new', 'key')
   system.advance(60_000)

@@ -51,7 +51,9 @@ async function open(blobs: BlobStore): Promise<Files> {
 
 const status = async (files: Files) => (await files.health()).status
 
-test('files are degraded while the disk has less free space than the floor', async () => {
+test('files are degraded while the disk has less free space than the floor', {
+  tags: ['slow'],
+}, async () => {
   const directory = newDirectory()
   const at = async (freeFloorBytes: number) =>
     status(await open(await FileBlobs.open({ directory, freeFloorBytes })))
@@ -59,7 +61,9 @@ test('files are degraded while the disk has less free space than the floor', asy
   expect(await at(0)).toBe('healthy')
 })
 
-test('files are degraded while bytes are damaged or missing, until they are whole', async () => {
+test('files are degraded while bytes are damaged or missing, until they are whole', {
+  tags: ['slow'],
+}, async () => {
   const blobs = await FileBlobs.open({ directory: newDirectory(), freeFloorBytes: 0 })
   const files = await open(blobs)
   const store = async () => {

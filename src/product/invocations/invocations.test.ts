@@ -128,7 +128,7 @@ describe('a Function that an operator runs', () => {
     expect(await audits()).toEqual([])
   })
 
-  test('an internal Function requires data:write too', async () => {
+  test('an internal Function requires data:write too', { tags: ['slow'] }, async () => {
     const invoker = actorWith(['functions:invoke'])
     expect(await rejectionCode(invoke('notes.hidden', {}, invoker))).toBe('PLATFORM_ACCESS_DENIED')
     expect(runs).toEqual([])

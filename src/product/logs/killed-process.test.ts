@@ -93,7 +93,7 @@ test('dropped records that no record reported are counted, once', { tags: ['slow
   expect(sum(later.reports)).toBe(26)
 })
 
-test('a report that is lost with its batch is made again', async () => {
+test('a report that is lost with its batch is made again', { tags: ['slow'] }, async () => {
   const { logs, worker } = await openHeld()
   const { store, system } = logs
   print(logs, LOG_RECORDS_PER_SECOND_MAX + 1)

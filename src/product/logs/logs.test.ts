@@ -167,7 +167,9 @@ describe('a page', () => {
   })
 })
 
-test('records beyond the rate are dropped, and one record counts them', async () => {
+test('records beyond the rate are dropped, and one record counts them', {
+  tags: ['slow'],
+}, async () => {
   opened = await openTestLogs()
   await write(0, LOG_RECORDS_PER_SECOND_MAX + 25)
   opened.system.advance(1_000)

@@ -163,7 +163,9 @@ describe('an operator', () => {
     }
   })
 
-  test('runs what was canceled from the beginning, but cannot resume it', async () => {
+  test('runs what was canceled from the beginning, but cannot resume it', {
+    tags: ['slow'],
+  }, async () => {
     await open()
     await completed('fail')
     await act('cancel', 'fail')

@@ -140,7 +140,7 @@ test.each<[string, string[]]>([
   ['a table that was removed', ['against:tables']],
   ['a field that earlier documents lack', ['against:documents']],
   ['stored documents that share a unique key', ['unique:messages.byBody']],
-])('a package with %s is not compatible', async (defect, failed) => {
+])('a package with %s is not compatible', { tags: ['slow'] }, async (defect, failed) => {
   const plain = { ...CHAT, tables: [{ ...MESSAGES, indexes: [] }] }
   await promoted(plain)
   const stored = new Map([['body', 'the same']]) as unknown as ValueObject

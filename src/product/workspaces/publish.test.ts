@@ -104,7 +104,9 @@ describe('a publication', () => {
     expect(readStatus(harness.product)).toEqual(before)
   })
 
-  test('exactly one of 32 concurrent publications that expect one HEAD succeeds', async () => {
+  test('exactly one of 32 concurrent publications that expect one HEAD succeeds', {
+    tags: ['slow'],
+  }, async () => {
     const base = await push(makePackage({ source: 'base' }), 'empty')
     const outcomes = await Promise.allSettled(
       Array.from({ length: 32 }, (_, i) => push(makePackage({ source: `${i}` }), base.revisionId)),

@@ -114,7 +114,9 @@ describe('globals', () => {
     )
   })
 
-  test('URLSearchParams reads and writes as the one of the runtime does', () => {
+  test('URLSearchParams reads and writes as the one of the runtime does', {
+    tags: ['slow'],
+  }, () => {
     fc.assert(
       fc.property(fc.oneof(fc.webQueryParameters(), fc.string({ unit: 'grapheme' })), (text) => {
         const found = new URLSearchParams(text)

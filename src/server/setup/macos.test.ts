@@ -49,7 +49,7 @@ test('every command of a setup on macOS was printed before', { tags: ['slow'] },
   for (const change of changes) expect(plain(out)).toContain(plain(change.replace(/^psql /, '')))
 })
 
-test('the second run on macOS changes nothing', async () => {
+test('the second run on macOS changes nothing', { tags: ['slow'] }, async () => {
   const machine = mac()
   await machine.setUp('--yes')
   machine.takeChanges()
@@ -60,7 +60,9 @@ test('the second run on macOS changes nothing', async () => {
   expect(machine.snapshot()).toEqual(before)
 })
 
-test('the service reaches PostgreSQL through its socket as its user', async () => {
+test('the service reaches PostgreSQL through its socket as its user', {
+  tags: ['slow'],
+}, async () => {
   const machine = mac()
   await machine.setUp('--yes')
   const url = machine.read('/etc/svc/identity-database-url')
@@ -121,7 +123,9 @@ test('a service that stopped is started again', { tags: ['slow'] }, async () => 
   expect(machine.takeChanges()).toEqual(['launchctl kickstart system/svc-server'])
 })
 
-test('a service that launchd does not keep running fails the setup', async () => {
+test('a service that launchd does not keep running fails the setup', {
+  tags: ['slow'],
+}, async () => {
   const machine = mac()
   machine.setFlag('crashes')
   const failure = await machine.setUp('--yes').catch((error) => error)
@@ -129,7 +133,9 @@ test('a service that launchd does not keep running fails the setup', async () =>
   expect(failure.result.err).toContain('/var/log/svc-server.log')
 })
 
-test('the removal on macOS ends the daemon and leaves data, settings and users', async () => {
+test('the removal on macOS ends the daemon and leaves data, settings and users', {
+  tags: ['slow'],
+}, async () => {
   const machine = mac()
   await machine.setUp('--yes')
   machine.takeChanges()
@@ -147,7 +153,7 @@ test('the removal on macOS ends the daemon and leaves data, settings and users',
   expect((await machine.setUp('--uninstall', '--yes')).out).toContain('Everything is done already')
 })
 
-test('a removal that ended after the service is continued', async () => {
+test('a removal that ended after the service is continued', { tags: ['slow'] }, async () => {
   const machine = mac()
   await machine.setUp('--yes')
   machine.takeChanges()
@@ -156,7 +162,9 @@ test('a removal that ended after the service is continued', async () => {
   expect(machine.takeChanges()).toEqual([`rm -f ${PLIST}`])
 })
 
-test('a cluster that runs is used at its port, also beside a newer one', async () => {
+test('a cluster that runs is used at its port, also beside a newer one', {
+  tags: ['slow'],
+}, async () => {
   const machine = mac()
   addCluster(machine, 18)
   addCluster(machine)

@@ -249,7 +249,9 @@ test('a person who may not see the settings is told to use sudo', () => {
   ])
 })
 
-test('the commands that destroy a database name the port of its cluster', async () => {
+test('the commands that destroy a database name the port of its cluster', {
+  tags: ['slow'],
+}, async () => {
   const machine = machineOf(TRIXIE)
   machine.addClusters('16  main    5433 online postgres /var/lib/postgresql/16/main /log')
   await machine.setUp('--yes')

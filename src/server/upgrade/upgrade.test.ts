@@ -114,7 +114,7 @@ test('a migration brings each database to this version, and can be repeated', {
   ])
 })
 
-test('a root that a server uses is checked, and not migrated', async () => {
+test('a root that a server uses is checked, and not migrated', { tags: ['slow'] }, async () => {
   const found = await newServer()
   const root = await openProductRoot(found.root, realSystem())
   onTestFinished(() => root.close())

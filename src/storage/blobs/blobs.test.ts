@@ -130,7 +130,9 @@ describe.each([
   })
   afterEach(() => bench.close())
 
-  test('bytes are addressed by their digest, and equal bytes are stored once', async () => {
+  test('bytes are addressed by their digest, and equal bytes are stored once', {
+    tags: ['slow'],
+  }, async () => {
     const content = await store(blobs, bytesOf('hel'), bytesOf('lo'))
     expect(content).toEqual(contentOf(bytesOf('hello')))
     expect(await store(blobs, bytesOf('hello'))).toEqual(content)
@@ -206,7 +208,9 @@ describe.each([
     expect(await blobs.check(content, { quick: false })).toBe('whole')
   })
 
-  test('bytes are not staged where they would leave less free space than the floor', async () => {
+  test('bytes are not staged where they would leave less free space than the floor', {
+    tags: ['slow'],
+  }, async () => {
     const full = await bench.reopen({ freeFloorBytes: 2 ** 60 })
     await expect(full.stage(0)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect(await full.availability()).toBe('full')
@@ -214,7 +218,7 @@ describe.each([
     expect(await blobs.availability()).toBe('available')
   })
 
-  test('bytes have no other address', async () => {
+  test('bytes have no other address', { tags: ['slow'] }, async () => {
     const [long, foreign] = [`${'a'.repeat(64)}0`, `${'a'.repeat(63)}/`]
     for (const sha256 of ['../../etc/passwd', '', 'A'.repeat(64), foreign, long]) {
       const read = blobs.read({ sha256, size: 1 })
@@ -272,6 +276,7 @@ describe('an S3-compatible store', () => {
 
   test.each(['error', 'denied', 'silent'] as const)(
     'an S3-compatible store that fails (%s) is unavailable, loses nothing, and recovers',
+    { tags: ['slow'] },
     async (failure) => {
       const content = await store(blobs, bytesOf('before'))
       s3.failure = failure

@@ -119,7 +119,9 @@ test('a transaction that is rolled back changes nothing', () => {
   expect(changes.isEmpty).toBe(true)
 })
 
-test('all rows of a table are read where many have changed or all are marked', () => {
+test('all rows of a table are read where many have changed or all are marked', {
+  tags: ['slow'],
+}, () => {
   write((tx) => {
     for (let i = 0; i < 10_001; i++) setValue(tx, `N${i}`, 'x')
   })

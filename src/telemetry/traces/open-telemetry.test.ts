@@ -237,7 +237,9 @@ describe('a receiver that fails', () => {
     receiver = await OtlpReceiver.start()
   })
 
-  test('a slow receiver causes at most a bounded number of spans in memory', async () => {
+  test('a slow receiver causes at most a bounded number of spans in memory', {
+    tags: ['slow'],
+  }, async () => {
     const { traces, counted } = open({ exportMillis: 60_000 })
     receiver.answer = () => ({ isSilent: true })
     for (let i = 0; i < 10_000; i++) traces.root(start()).end()

@@ -385,7 +385,9 @@ describe(`hostile responses (SVC_SEED=${SEED})`, () => {
     { requiredKeys: [] },
   )
 
-  test('every response within the rules is one that the platform sends as it is', () => {
+  test('every response within the rules is one that the platform sends as it is', {
+    tags: ['slow'],
+  }, () => {
     let answered = 0
     const property = fc.property(response, (written) => {
       let answer: ReturnType<typeof read>
@@ -411,6 +413,6 @@ describe(`hostile responses (SVC_SEED=${SEED})`, () => {
     })
     fc.assert(property, { numRuns: inputs(20_000) })
     // One in nineteen is within the rules.
-    expect(answered).toBeGreaterThan(500)
+    expect(answered).toBeGreaterThan(inputs(500))
   })
 })

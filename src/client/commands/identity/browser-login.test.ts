@@ -183,18 +183,22 @@ describe('svc login --browser', () => {
       (a, code) => ({ code, state: a.get('state')! }),
       '"iss" (issuer) missing',
     ],
-  ])('fails when the provider %s, and sends no code', async (_, respond, reason) => {
-    provider.answer = respond
-    const ran = await login()
-    expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining(reason)])
-    expect(ran.err).toContain('CLIENT_BROWSER_LOGIN_FAILED')
-    expect([provider.requestsTo('/token'), server.requestsTo('POST', '/v1/auth/oidc')]).toEqual([
-      [],
-      [],
-    ])
-    expect(await page()).toContain('The login failed')
-    expect(existsSync(client.credentials)).toBe(false)
-  })
+  ])(
+    'fails when the provider %s, and sends no code',
+    { tags: ['slow'] },
+    async (_, respond, reason) => {
+      provider.answer = respond
+      const ran = await login()
+      expect([ran.exit, ran.err]).toEqual([3, expect.stringContaining(reason)])
+      expect(ran.err).toContain('CLIENT_BROWSER_LOGIN_FAILED')
+      expect([provider.requestsTo('/token'), server.requestsTo('POST', '/v1/auth/oidc')]).toEqual([
+        [],
+        [],
+      ])
+      expect(await page()).toContain('The login failed')
+      expect(existsSync(client.credentials)).toBe(false)
+    },
+  )
 
   it.each([
     ['cannot be had', { status: 404 }],

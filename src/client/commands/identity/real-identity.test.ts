@@ -100,7 +100,9 @@ test('a derived session serves another svc with its capabilities until it is ove
   expect(JSON.parse(ended.out).error).toMatchObject({ code: 'CLIENT_NOT_LOGGED_IN' })
 })
 
-test('the token of a derived session is printed once or written to a private file', async () => {
+test('the token of a derived session is printed once or written to a private file', {
+  tags: ['slow'],
+}, async () => {
   const printed = await owner.run(...DERIVE, 'logs:read', '--purpose', 'mcp')
   expect(printed.out).toMatch(/^rk_at_v1_[\w-]{43}\n/)
   const file = join(owner.home, 'token')
@@ -162,7 +164,9 @@ test('svc sessions follows the pages to the end', { tags: ['slow'] }, async () =
   expect(table.match(/ops_/g)).toHaveLength(2_301)
 })
 
-test('a lost response is reconciled by its Operation ID, and its code can be revoked', async () => {
+test('a lost response is reconciled by its Operation ID, and its code can be revoked', {
+  tags: ['slow'],
+}, async () => {
   lost.push('POST')
   const ran = await owner.run(...INVITE, 'installation', '--json')
   expect([ran.exit, JSON.parse(ran.out).error.code]).toEqual([9, 'CLIENT_CODE_UNDELIVERED'])
@@ -173,7 +177,7 @@ test('a lost response is reconciled by its Operation ID, and its code can be rev
   expect(JSON.parse(shown.out)).toMatchObject({ invitationId, state: 'revoked' })
 })
 
-test('the audit is read in pages and by its filters', async () => {
+test('the audit is read in pages and by its filters', { tags: ['slow'] }, async () => {
   for (let i = 0; i < 3; i++) await owner.run(...INVITE, 'installation')
   const read = async (...filters: string[]) => {
     const ran = await owner.run('audit', '--operation', 'invitation.create', ...filters, '--json')
@@ -228,7 +232,9 @@ test('a colleague is offboarded by name, and comes back with the same grants', {
   ])
 })
 
-test('a grant is changed and revoked, and the last owner keeps its own', async () => {
+test('a grant is changed and revoked, and the last owner keeps its own', {
+  tags: ['slow'],
+}, async () => {
   await invited('ana')
   const at = ['--scope', 'installation']
   const changed = await owner.run('grants', 'change', 'ana', '--role', 'observer', ...at)
@@ -250,7 +256,7 @@ test('a grant is changed and revoked, and the last owner keeps its own', async (
   expect(audit).toMatch(/ succeeded {2}opr_\w{26} owner {2}opr_\w{26} ana {2}req_/)
 })
 
-test('an operator that is not clear or not known is not changed', async () => {
+test('an operator that is not clear or not known is not changed', { tags: ['slow'] }, async () => {
   for (const _ of [1, 2]) await invited('ana')
   const unclear = await owner.run('operators', 'disable', 'ana')
   expect([unclear.exit, unclear.err]).toEqual([
@@ -267,14 +273,14 @@ test('an operator that is not clear or not known is not changed', async () => {
   expect((await guest.run('operators')).exit).toBe(3)
 })
 
-test('the answer to a change that was lost is asked for again', async () => {
+test('the answer to a change that was lost is asked for again', { tags: ['slow'] }, async () => {
   await invited('ana')
   lost.push('POST')
   const { out } = await owner.run('operators', 'disable', 'ana', '--json')
   expect(JSON.parse(out).operation).toMatchObject({ kind: 'operator.disable', replayed: true })
 })
 
-test('an owner that disables itself is logged out', async () => {
+test('an owner that disables itself is logged out', { tags: ['slow'] }, async () => {
   await invited('ana')
   const everything = JSON.parse((await owner.run('whoami', '--json')).out).grants[0].capabilities
   await t.sql('update service_operator_grants set capabilities = $1', [everything])

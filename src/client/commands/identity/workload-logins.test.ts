@@ -1,4 +1,8 @@
-/** Jobs at the command line: invited by an owner, logged in with a token of their platform. */
+/**
+ * Jobs at the command line: invited by an owner, logged in with a token of their platform.
+ *
+ * @module-tag slow
+ */
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -81,9 +85,7 @@ async function logIn(client: TestClient, ...more: string[]) {
 
 const stored = (client: TestClient) => JSON.parse(readFileSync(client.credentials, 'utf8'))
 
-test('an invited job logs in without a code and acts as its operator', {
-  tags: ['slow'],
-}, async () => {
+test('an invited job logs in without a code and acts as its operator', async () => {
   const invited = await invite('--json')
   expect(invited.exit).toBe(0)
   const invitation = JSON.parse(invited.out)
@@ -108,16 +110,14 @@ test('an invited job logs in without a code and acts as its operator', {
   expect(existsSync(job.credentials)).toBe(false)
 })
 
-test('a job that is not invited is told what it needs', { tags: ['slow'] }, async () => {
+test('a job that is not invited is told what it needs', async () => {
   const ran = await logIn(job)
   expect(ran.exit).toBe(3)
   expect(ran.err).toContain('svc invite --workload')
   expect(existsSync(job.credentials)).toBe(false)
 })
 
-test('a token that was used changes nothing of the stored session', {
-  tags: ['slow'],
-}, async () => {
+test('a token that was used changes nothing of the stored session', async () => {
   await invite()
   expect((await logIn(job)).exit).toBe(0)
   const before = readFileSync(job.credentials, 'utf8')
@@ -126,9 +126,7 @@ test('a token that was used changes nothing of the stored session', {
   expect(readFileSync(job.credentials, 'utf8')).toBe(before)
 })
 
-test('a session without refresh token is not refreshed, and says how to log in', {
-  tags: ['slow'],
-}, async () => {
+test('a session without refresh token is not refreshed, and says how to log in', async () => {
   await invite()
   await logIn(job)
   requests.length = 0
@@ -140,7 +138,7 @@ test('a session without refresh token is not refreshed, and says how to log in',
   expect(requests).toEqual(['GET /v1/auth/me'])
 })
 
-test('a stored session that is past its end is not sent', { tags: ['slow'] }, async () => {
+test('a stored session that is past its end is not sent', async () => {
   await invite()
   await logIn(job)
   t.system.advance(-700_000)
@@ -151,16 +149,14 @@ test('a stored session that is past its end is not sent', { tags: ['slow'] }, as
   expect(requests).toEqual([])
 })
 
-test('a session is used to its last moment', { tags: ['slow'] }, async () => {
+test('a session is used to its last moment', async () => {
   await invite()
   t.system.advance(-590_000)
   await logIn(job)
   expect((await job.run('whoami')).exit).toBe(0)
 })
 
-test('a job adopts the session of a login that happened while it ran', {
-  tags: ['slow'],
-}, async () => {
+test('a job adopts the session of a login that happened while it ran', async () => {
   await invite()
   await logIn(job)
   const first = readFileSync(job.credentials, 'utf8')
@@ -184,9 +180,7 @@ test('a job adopts the session of a login that happened while it ran', {
   expect(stored(job).accessToken).toBe(accessToken)
 })
 
-test('the session of a workload does not replace that of a person on a plain machine', {
-  tags: ['slow'],
-}, async () => {
+test('the session of a workload does not replace that of a person on a plain machine', async () => {
   await invite()
   const home = String(owner.variables.SERVICE_CONFIG_HOME)
   const own = join(owner.home, '.config', 'service', 'credentials-v1.json')
@@ -209,17 +203,13 @@ test('the session of a workload does not replace that of a person on a plain mac
   expect((await logIn(owner)).exit).toBe(0)
 })
 
-test('the session of a workload replaces any other if SERVICE_CONFIG_HOME is set', {
-  tags: ['slow'],
-}, async () => {
+test('the session of a workload replaces any other if SERVICE_CONFIG_HOME is set', async () => {
   await invite()
   expect((await logIn(owner)).exit).toBe(0)
   expect(stored(owner).refreshToken).toBeNull()
 })
 
-test('a lost answer of an invitation without a code is settled by its look-up', {
-  tags: ['slow'],
-}, async () => {
+test('a lost answer of an invitation without a code is settled by its look-up', async () => {
   lost.push('POST')
   const ran = await invite('--operator-name', 'deployer', '--json')
   expect(ran.exit).toBe(0)
@@ -227,9 +217,7 @@ test('a lost answer of an invitation without a code is settled by its look-up', 
   expect((await logIn(job)).exit).toBe(0)
 })
 
-test('mistakes in the options of svc invite are told without asking the server', {
-  tags: ['slow'],
-}, async () => {
+test('mistakes in the options of svc invite are told without asking the server', async () => {
   requests.length = 0
   for (const [options, message] of [
     [['--workload', 'github'], '--workload and --subject go together.'],

@@ -73,7 +73,9 @@ const blocked = {
 }
 
 describe('svc migrations', () => {
-  it('lists the migrations of the newest Release or of the one named', async () => {
+  it('lists the migrations of the newest Release or of the one named', {
+    tags: ['slow'],
+  }, async () => {
     const { exit, out } = await client.run('migrations', 'list', ...REMOTE)
     expect(exit).toBe(0)
     const rows = out.split('\n').map((line) => line.trimEnd().split(/ {2,}/))

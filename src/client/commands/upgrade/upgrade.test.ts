@@ -206,7 +206,7 @@ test.each(DAMAGES)('a release %s is rejected, and nothing is replaced', async (.
   expect(machine.read('state/calls')).toBe('')
 })
 
-test('no changed byte of an archive is accepted', async () => {
+test('no changed byte of an archive is accepted', { tags: ['slow'] }, async () => {
   const machine = site()
   const length = readFileSync(join(machine.release, archiveName(NEW))).length
   for (let at = 0; at < length; at += Math.ceil(length / 12)) {

@@ -225,7 +225,9 @@ describe('a snapshot', () => {
     expect(made.text('report.md')).toContain('## Left out')
   })
 
-  it('a snapshot with a value that is too deep or too long leaves it out', async () => {
+  it('a snapshot with a value that is too deep or too long leaves it out', {
+    tags: ['slow'],
+  }, async () => {
     const nested = (levels: number): ConvexValue => (levels === 0 ? 1 : [nested(levels - 1)])
     const table = (value: ConvexValue): ConvexTable => ({
       name: 'things',

@@ -219,7 +219,7 @@ describe('an export', () => {
     expect(made.documents('large')).toMatchObject([{ text: 'y'.repeat(700_000) }])
   })
 
-  it('an export becomes users without secrets, and files', async () => {
+  it('an export becomes users without secrets, and files', { tags: ['slow'] }, async () => {
     const made = await converted(SAMPLE, openFirebase)
     expect(made.documents('authUsers')).toMatchObject([
       {

@@ -239,7 +239,7 @@ describe('a backup', () => {
     })
   })
 
-  it('a backup that is damaged in the middle is rejected', async () => {
+  it('a backup that is damaged in the middle is rejected', { tags: ['slow'] }, async () => {
     const directory = dataDirectory((database) => {
       addCollection(database, 'notes', [{ name: 'text', type: 'text' }], 'text text')
       for (let i = 0; i < 500; i++) {

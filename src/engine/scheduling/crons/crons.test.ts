@@ -79,7 +79,9 @@ const state = async (name: string) => (await bench.engine.scheduler.crons.states
 const works = async () => (await bench.engine.scheduler.list(null, 1_000)).items
 
 describe('a Cron', () => {
-  test('runs at each of its times, once, as scheduled work of its name', async () => {
+  test('runs at each of its times, once, as scheduled work of its name', {
+    tags: ['slow'],
+  }, async () => {
     await bench.follow([cron()])
     await bench.advance(3 * 60 * MINUTE)
     expect(ran).toEqual([

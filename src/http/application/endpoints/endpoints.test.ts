@@ -454,7 +454,9 @@ describe('paths and methods', () => {
   })
 })
 
-test('a mount beyond its rate is 429, and bodies cost their length', async () => {
+test('a mount beyond its rate is 429, and bodies cost their length', {
+  tags: ['slow'],
+}, async () => {
   const limited = await openTestGateway({ ...INPUT, limits: applicationLimits(system) })
   try {
     mount(limited, 'slow', { rateLimit: 1 })

@@ -155,7 +155,7 @@ describe('version 2', () => {
     }
   })
 
-  test('subscribers share a patch, each with its own revisions', async () => {
+  test('subscribers share a patch, each with its own revisions', { tags: ['slow'] }, async () => {
     const early = await subscribed(2, { patches: true })
     await send('first')
     await early.next('patch')
@@ -201,7 +201,7 @@ describe('a whole state', () => {
     expect(await session.next('patch', 2)).toMatchObject({ base: '3', revision: '4' })
   })
 
-  test('follows a promotion, also where nothing has changed', async () => {
+  test('follows a promotion, also where nothing has changed', { tags: ['slow'] }, async () => {
     const session = await subscribed(2, { patches: true })
     const { product, actor } = gateway.harness
     const options = { functions: FUNCTIONS, tables: TABLES, source: 'second' }

@@ -171,7 +171,7 @@ describe('the handshake', () => {
     ['of HTTP/1.0 without Host', 'HTTP/1.0', []],
     ['of HTTP/1.0 without Connection', 'HTTP/1.0', ['host: localhost', 'connection: close']],
     ['with an empty Host', 'HTTP/1.1', ['host:']],
-  ])('a handshake %s is rejected', async (_, version, more) => {
+  ])('a handshake %s is rejected', { tags: ['slow'] }, async (_, version, more) => {
     const { connection, ...rest } = { ...upgrade, ...protocol }
     const options = more.some((line) => line.startsWith('connection'))
       ? rest
@@ -210,7 +210,9 @@ describe('the handshake', () => {
 })
 
 describe('authentication', () => {
-  test('an authentication returns the session and the bound on subscriptions', async () => {
+  test('an authentication returns the session and the bound on subscriptions', {
+    tags: ['slow'],
+  }, async () => {
     const client = await open()
     client.send({ type: 'authenticate', applicationKey: gateway.key })
     expect(await client.next('authenticated')).toMatchObject({
@@ -245,14 +247,16 @@ describe('authentication', () => {
     },
   )
 
-  test('a connection that begins with another message is ended', async () => {
+  test('a connection that begins with another message is ended', { tags: ['slow'] }, async () => {
     const client = await open()
     client.send(subscription('one'))
     expect((await client.next('error')).error.code).toBe('APPLICATION_KEY_REQUIRED')
     expect(await client.closed()).toBe(1008)
   })
 
-  test('a renewal for another Application Client is rejected and changes nothing', async () => {
+  test('a renewal for another Application Client is rejected and changes nothing', {
+    tags: ['slow'],
+  }, async () => {
     const client = await authenticated()
     client.send({ type: 'authenticate', applicationKey: gateway.issueKey('confidential') })
     expect((await client.next('error')).error.code).toBe('AUTH_POLICY_DENIED')
@@ -260,7 +264,7 @@ describe('authentication', () => {
     expect(bodies(await client.next('state'))).toEqual([])
   })
 
-  test('a revoked key ends the connection', async () => {
+  test('a revoked key ends the connection', { tags: ['slow'] }, async () => {
     const key = gateway.issueKey('public')
     const client = await authenticated(key)
     const { product, actor } = gateway.harness
@@ -295,7 +299,9 @@ describe('a subscription', () => {
     expect(client.messages.filter(({ type }) => type === 'state')).toHaveLength(2)
   })
 
-  test('a subscription with an ID in use replaces the previous one', async () => {
+  test('a subscription with an ID in use replaces the previous one', {
+    tags: ['slow'],
+  }, async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
@@ -321,7 +327,9 @@ describe('a subscription', () => {
     expect((await client.next('state')).subscriptionId).toBe('good')
   })
 
-  test('a state of more than 64 KiB comes in parts that make up its text', async () => {
+  test('a state of more than 64 KiB comes in parts that make up its text', {
+    tags: ['slow'],
+  }, async () => {
     const client = await authenticated()
     client.send(subscription('long', { function: 'chat.long' }))
     const first = await client.next('state')
@@ -336,7 +344,9 @@ describe('a subscription', () => {
     }
   })
 
-  test('a promotion moves a subscription to the new Release with a new state', async () => {
+  test('a promotion moves a subscription to the new Release with a new state', {
+    tags: ['slow'],
+  }, async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
@@ -357,7 +367,7 @@ describe('a subscription', () => {
     expect(await client.next('state')).toMatchObject({ revision: '2', releaseId })
   })
 
-  test('a pong has the sequence up to which all states were sent', async () => {
+  test('a pong has the sequence up to which all states were sent', { tags: ['slow'] }, async () => {
     const client = await authenticated()
     client.send(subscription('one'))
     await client.next('state')
@@ -390,14 +400,14 @@ describe('a message', () => {
   test.each<[string, string | Uint8Array<ArrayBuffer>, number]>([
     ['that is binary', new Uint8Array(4), 1003],
     ['of more than 64 KiB', ' '.repeat(64 * 1024 + 1), 1009],
-  ])('%s ends the connection with its code', async (_, message, code) => {
+  ])('%s ends the connection with its code', { tags: ['slow'] }, async (_, message, code) => {
     const client = await authenticated()
     client.socket.send(message)
     expect(await client.closed()).toBe(code)
   })
 })
 
-test('clients are requested to reconnect at shutdown', async () => {
+test('clients are requested to reconnect at shutdown', { tags: ['slow'] }, async () => {
   const client = await authenticated()
   client.send(subscription('one'))
   await client.next('state')

@@ -104,7 +104,9 @@ async function commit(): Promise<void> {
 
 const LIMIT = { error: { code: 'LIMIT_EXCEEDED', retryable: false } }
 
-test('long arguments beyond a quarter end one subscription, and others stay', async () => {
+test('long arguments beyond a quarter end one subscription, and others stay', {
+  tags: ['slow'],
+}, async () => {
   const [session, other] = [await authenticated('a'), await authenticated('b')]
   const long = 'x'.repeat(60_000)
   for (let i = 0; i < 8; i++) subscribe(session, `s${i}`, 'chat.small', `${i}${long}`)
@@ -126,7 +128,9 @@ test('long arguments beyond a quarter end one subscription, and others stay', as
   expect(gateway.application.health().status).toBe('healthy')
 })
 
-test('a result is charged once for all its readers, and distinct ones each', async () => {
+test('a result is charged once for all its readers, and distinct ones each', {
+  tags: ['slow'],
+}, async () => {
   const session = await authenticated('a')
   for (let i = 0; i < 20; i++) subscribe(session, `same${i}`, 'chat.list', 'same')
   await session.next('state', 20 * PARTS)
@@ -137,7 +141,9 @@ test('a result is charged once for all its readers, and distinct ones each', asy
   expect(held()).toBeLessThan(MEMORY_BYTES / 4)
 })
 
-test('a result without memory is not computed again once its length is known', async () => {
+test('a result without memory is not computed again once its length is known', {
+  tags: ['slow'],
+}, async () => {
   const session = await authenticated('a')
   // All of them are accepted before the first result.
   for (let i = 0; i < 20; i++) subscribe(session, `s${i}`, 'chat.list', `${i}`)
@@ -162,7 +168,9 @@ test('a state that a slow reader has not read is charged until it has', async ()
   expect(Math.abs(held() - before)).toBeLessThan(1_000)
 })
 
-test('a shared Query outlives the subscriber that was charged for it', async () => {
+test('a shared Query outlives the subscriber that was charged for it', {
+  tags: ['slow'],
+}, async () => {
   const [first, second] = [await authenticated('a'), await authenticated('b')]
   subscribe(first, 'one', 'chat.list', 'same')
   await first.next('state', PARTS)

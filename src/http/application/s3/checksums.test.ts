@@ -200,7 +200,9 @@ describe('a multipart upload', () => {
   })
 })
 
-test('parts of attributes have pages, and unknown attributes are rejected', async () => {
+test('parts of attributes have pages, and unknown attributes are rejected', {
+  tags: ['slow'],
+}, async () => {
   const page = await attributesOf('parts-CRC32', { MaxParts: 1, PartNumberMarker: '1' })
   expect(page.ObjectParts).toMatchObject({
     PartNumberMarker: '1',

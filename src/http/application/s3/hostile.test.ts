@@ -354,7 +354,9 @@ test('an interrupted upload leaves no bytes', async () => {
   expect((await send({ method: 'GET', url })).status).toBe(404)
 })
 
-test('a peer that fails too often must wait, and its valid requests pass', async () => {
+test('a peer that fails too often must wait, and its valid requests pass', {
+  tags: ['slow'],
+}, async () => {
   const limited = await openS3Api({ limits: applicationLimits({ monotonicMillis: () => 0 }) })
   const url = `${limited.endpoint}/default`
   const statuses = new Set<number>()

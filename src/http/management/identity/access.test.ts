@@ -123,12 +123,16 @@ test.each([
   ['lower case', 'opn_0000000000000000000000000a'],
   ['twice', 'opn_00000000000000000000000001, opn_00000000000000000000000001'],
   ['padded', '"opn_00000000000000000000000001"'],
-])('an Idempotency-Key that is %s is rejected before anything is stored', async (_, key) => {
-  expect(await rejection(await invite({ key }))).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
-  expect(
-    await t.sql(`select 1 from service_operator_invitations where kind = 'delegated'`),
-  ).toEqual([])
-})
+])(
+  'an Idempotency-Key that is %s is rejected before anything is stored',
+  { tags: ['slow'] },
+  async (_, key) => {
+    expect(await rejection(await invite({ key }))).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
+    expect(
+      await t.sql(`select 1 from service_operator_invitations where kind = 'delegated'`),
+    ).toEqual([])
+  },
+)
 
 test('two equal Idempotency-Key headers are rejected', async () => {
   const headers = new Headers({
@@ -152,7 +156,7 @@ test.each([
   ['no name', { operatorName: '' }],
   ['a name with a control character', { operatorName: 'a\u0000b' }],
   ['another lifetime', { expiresAtMicros: '1' }],
-])('a request with %s is invalid', async (_, given) => {
+])('a request with %s is invalid', { tags: ['slow'] }, async (_, given) => {
   const response = await invite({ body: { ...REQUEST, ...given } })
   expect(await rejection(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
@@ -177,7 +181,9 @@ test('an operator cannot grant capabilities that it does not hold', async () => 
   expect(await rejection(response)).toEqual([403, 'PLATFORM_ACCESS_DENIED'])
 })
 
-test('repeated revocation returns 204, and 409 once the code is used', async () => {
+test('repeated revocation returns 204, and 409 once the code is used', {
+  tags: ['slow'],
+}, async () => {
   const issued = read(InvitationIssued, await (await invite()).json(), 'PLATFORM_INTERNAL')
   const path = `/v1/access/invitations/${issued.invitationId}`
   for (let i = 0; i < 2; i++) expect((await send('DELETE', path)).status).toBe(204)
@@ -204,7 +210,7 @@ test('an unknown ID is 404 with operators:manage, and 403 without it', async () 
   }
 })
 
-test('the audit is complete and newest first for every page size', async () => {
+test('the audit is complete and newest first for every page size', { tags: ['slow'] }, async () => {
   for (let i = 0; i < 6; i++) {
     await invite({ key: t.system.ids.make('opn') })
     // Some records share a microsecond, so that the ID decides their order.
@@ -269,7 +275,7 @@ test.each([
   expect(await rejection(response)).toEqual([400, 'PLATFORM_REQUEST_INVALID'])
 })
 
-test('a cursor with any bit changed is rejected', async () => {
+test('a cursor with any bit changed is rejected', { tags: ['slow'] }, async () => {
   const { next } = await page('?limit=1')
   const bytes = Buffer.from(next!, 'base64url')
   for (let bit = 0; bit < bytes.length * 8; bit += 5) {
@@ -292,7 +298,7 @@ test('the audit requires operators:manage at the installation', async () => {
   }
 })
 
-test('pages of the audit are read by the index of time', async () => {
+test('pages of the audit are read by the index of time', { tags: ['slow'] }, async () => {
   await t.sql(
     `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
      select 'aud_' || lpad(i::text, 26, '0'), 'session.refresh', 'succeeded', i
@@ -313,7 +319,7 @@ test('pages of the audit are read by the index of time', async () => {
   expect((await page('?limit=1000&to=10001')).items).toHaveLength(1000)
 })
 
-test('a rare record is found by pages of bounded cost', async () => {
+test('a rare record is found by pages of bounded cost', { tags: ['slow'] }, async () => {
   await t.sql(
     `insert into service_platform_audit (audit_id, operation, outcome, at_micros)
      select 'aud_' || lpad(i::text, 26, '0'),

@@ -240,7 +240,9 @@ describe('reconciliation', () => {
     expect(await state()).toBe(before)
   })
 
-  it('an equal revision with other grants is a conflict, and a lower one is stale', async () => {
+  it('an equal revision with other grants is a conflict, and a lower one is stale', {
+    tags: ['slow'],
+  }, async () => {
     const { operatorId } = t.owner
     await put(operatorId, 7, [DEVELOPER])
     const before = await state()
@@ -288,7 +290,7 @@ describe('reconciliation', () => {
     expect((await grantsOf(t.owner.operatorId))[1]).toBe(`managed ${PROJECT} ${joined}`)
   })
 
-  it('sixteen concurrent revisions end with the greatest', async () => {
+  it('sixteen concurrent revisions end with the greatest', { tags: ['slow'] }, async () => {
     const { operatorId } = t.owner
     const outcomes = await Promise.all(
       Array.from({ length: 16 }, (_, i) =>
@@ -328,7 +330,7 @@ describe('reconciliation', () => {
     expect((await grantsOf(t.owner.operatorId))[0]).toMatch(/^legacy/)
   })
 
-  it('a replayed reconciliation adopts nothing', async () => {
+  it('a replayed reconciliation adopts nothing', { tags: ['slow'] }, async () => {
     const { operator } = await enrolled()
     await t.sql(
       `insert into service_operator_grants
@@ -344,7 +346,7 @@ describe('reconciliation', () => {
     expect(await grantsOf(operator.operatorId)).toContain('legacy - logs:read')
   })
 
-  it('an unknown operator is 404, and one of another form is 400', async () => {
+  it('an unknown operator is 404, and one of another form is 400', { tags: ['slow'] }, async () => {
     const body = { sourceRevision: 1, grants: [] }
     const unknown = await t.reconcile(t.system.ids.make('opr'), body)
     expect(await code(unknown)).toBe('404 PLATFORM_NOT_FOUND')

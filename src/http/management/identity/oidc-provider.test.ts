@@ -52,12 +52,14 @@ test('a native client logs in with an invitation once and without one afterwards
   expect(again.operator).toEqual(first.operator)
 })
 
-test('the ID token of a login is not accepted as an operator token', async () => {
+test('the ID token of a login is not accepted as an operator token', {
+  tags: ['slow'],
+}, async () => {
   const { id_token: token } = await authorized()
   expect((await t.logIn({ code: await t.invite() }, { token })).status).toBe(401)
 })
 
-test('keys are reloaded after a rotation by the provider', async () => {
+test('keys are reloaded after a rotation by the provider', { tags: ['slow'] }, async () => {
   const token = (await authorized()).access_token
   await login(await t.logIn({ code: await t.invite() }, { token }), 201)
   await op.rotate()
@@ -75,7 +77,7 @@ test('an expired token is rejected', async () => {
   expect((await t.logIn({ code }, { token })).status).toBe(401)
 })
 
-test('an access token with a lifetime over a day is rejected', async () => {
+test('an access token with a lifetime over a day is rejected', { tags: ['slow'] }, async () => {
   await op.close()
   op = await openIdProvider({ tokenSeconds: 86_401 })
   const identity = t.another({ external: { oidc: op.settings } })

@@ -75,7 +75,9 @@ describe('a first login', () => {
     expect(await counts()).toEqual(before)
   })
 
-  it('a first login with a wrong, malformed, expired or used code is rejected', async () => {
+  it('a first login with a wrong, malformed, expired or used code is rejected', {
+    tags: ['slow'],
+  }, async () => {
     const code = await t.invite()
     const other = await t.token({ sub: 'subject-2' })
     expect(await rejection(await t.logIn({ code: 'x' }))).toBe(UNAUTHENTICATED)
@@ -140,7 +142,9 @@ describe('a later login', () => {
     expect(second.session.sessionId).not.toBe(first.session.sessionId)
   })
 
-  it('a later login with a valid code is a conflict, and the code stays valid', async () => {
+  it('a later login with a valid code is a conflict, and the code stays valid', {
+    tags: ['slow'],
+  }, async () => {
     await login(await t.logIn({ code: await t.invite() }), 201)
     const code = await t.invite()
     expect(await rejection(await t.logIn({ code }))).toBe('409 PLATFORM_CONFLICT')
@@ -193,7 +197,9 @@ describe('the external token', () => {
     expect(await rejection(me)).toBe(UNAUTHENTICATED)
   })
 
-  it('the token check is unavailable, with a retry, while no keys are known', async () => {
+  it('the token check is unavailable, with a retry, while no keys are known', {
+    tags: ['slow'],
+  }, async () => {
     t.idp.intercept = (_, response) => {
       response.writeHead(500).end()
       return true
@@ -224,7 +230,9 @@ describe('the external token', () => {
   })
 })
 
-it('the log states why a login was rejected, and nothing that was presented', async () => {
+it('the log states why a login was rejected, and nothing that was presented', {
+  tags: ['slow'],
+}, async () => {
   const canary = 'canary-of-a-stranger'
   const part = (json: object) => Buffer.from(JSON.stringify(json)).toString('base64url')
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
@@ -314,7 +322,9 @@ describe('discovery', () => {
   })
 })
 
-it('no token, subject, code or pepper is in any table, log line or error', async () => {
+it('no token, subject, code or pepper is in any table, log line or error', {
+  tags: ['slow'],
+}, async () => {
   const sub = 'canary|subject-of-a-user'
   const code = await t.invite()
   const token = await t.token({ sub, email: 'canary@example.com' })

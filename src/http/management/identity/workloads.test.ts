@@ -1,4 +1,8 @@
-/** Login of workloads: tokens of five platforms' shapes, from issuers that publish their keys. */
+/**
+ * Login of workloads: tokens of five platforms' shapes, from issuers that publish their keys.
+ *
+ * @module-tag slow
+ */
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { PLATFORMS, type Platform, SHAPES } from '../../../../testing/providers/workload-issuers.ts'
 import {
@@ -27,7 +31,7 @@ const audit = () =>
   )
 
 describe.each(PLATFORMS)('a workload of %s', (platform) => {
-  it('logs in by its invitation once, and without one afterwards', { tags: ['slow'] }, async () => {
+  it('logs in by its invitation once, and without one afterwards', async () => {
     const before = await w.stored()
     expect(await readRejection(await w.logIn(platform))).toBe(UNAUTHENTICATED)
     expect(await w.stored()).toEqual(before)
@@ -190,7 +194,7 @@ describe('a token that opened a session', () => {
     expect(w.t.log.text()).toContain(TOKEN_REJECTIONS.replayed)
   })
 
-  it('opens one session, however often it is presented at once', { tags: ['slow'] }, async () => {
+  it('opens one session, however often it is presented at once', async () => {
     await w.invite()
     const used = await w.token('github')
     const servers = [w.t.identity, w.t.another({ external: { workloads: w.issuers.providers } })]
@@ -203,7 +207,7 @@ describe('a token that opened a session', () => {
     expect(await w.t.sql('select 1 from service_operator_token_uses')).toHaveLength(1)
   })
 
-  it('a used token is forgotten only after its end', { tags: ['slow'] }, async () => {
+  it('a used token is forgotten only after its end', async () => {
     await w.invite()
     const used = await w.token('github')
     await readLogin(await w.t.logIn({}, { token: used }), 201)
@@ -231,9 +235,7 @@ function withOtherSignature(signed: string): string {
   return `${header}.${claims}.${encodeBase64Url(other)}`
 }
 
-test('a rejected login of a disabled operator does not use its token up', {
-  tags: ['slow'],
-}, async () => {
+test('a rejected login of a disabled operator does not use its token up', async () => {
   await w.invite()
   await readLogin(await w.logIn('github'), 201)
   await w.t.sql(
@@ -245,7 +247,7 @@ test('a rejected login of a disabled operator does not use its token up', {
   await readLogin(await w.t.logIn({}, { token: presented }), 200)
 })
 
-test('a session of a workload ends with its access token', { tags: ['slow'] }, async () => {
+test('a session of a workload ends with its access token', async () => {
   await w.invite()
   const { accessToken, session } = await readLogin(await w.logIn('github'), 201)
   const headers = { authorization: `Bearer ${accessToken}` }
@@ -261,9 +263,7 @@ test('a session of a workload ends with its access token', { tags: ['slow'] }, a
   expect(await now.json()).toMatchObject({ sessions: [{ sessionId: again.session.sessionId }] })
 })
 
-test('workloads log in a week later, with the new keys of their platforms', {
-  tags: ['slow'],
-}, async () => {
+test('workloads log in a week later, with the new keys of their platforms', async () => {
   const operators = new Map<Platform, string>()
   for (const platform of PLATFORMS) {
     await w.invite({ providerId: platform, subject: SHAPES[platform].claims.sub })
@@ -277,9 +277,7 @@ test('workloads log in a week later, with the new keys of their platforms', {
   }
 })
 
-test('workload providers alone make helper tokens a way to log in', {
-  tags: ['slow'],
-}, async () => {
+test('workload providers alone make helper tokens a way to log in', async () => {
   const identity = w.t.another({ external: { workloads: w.issuers.providers } })
   const config = await w.t.request('GET', '/v1/auth/config', { identity })
   expect(await config.json()).toMatchObject({ methods: ['invitation', 'helper_token'] })
@@ -287,9 +285,7 @@ test('workload providers alone make helper tokens a way to log in', {
   expect(await readRejection(client)).toBe('404 PLATFORM_NOT_FOUND')
 })
 
-test('no subject and no token of a workload is in any table, log line or answer', {
-  tags: ['slow'],
-}, async () => {
+test('no subject and no token of a workload is in any table, log line or answer', async () => {
   const subject = 'repo:canary/secret-project:environment:production'
   const issued = await w.issue({ ...GITHUB, subject })
   const answers = [await issued.text()]

@@ -86,7 +86,9 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
     })
   }
 
-  test('a certificate of all names is issued, and only its user can read the files', async () => {
+  test('a certificate of all names is issued, and only its user can read the files', {
+    tags: ['slow'],
+  }, async () => {
     const orders = open()
     expect(orders.health().status).toBe('unavailable')
     await orders.check()
@@ -159,7 +161,9 @@ describe.skipIf(NO_PEBBLE !== null)('orders from Pebble', () => {
     expect(orders.health().status).not.toBe('degraded')
   })
 
-  test('a rejected challenge is a failure with the reason of the authority', async () => {
+  test('a rejected challenge is a failure with the reason of the authority', {
+    tags: ['slow'],
+  }, async () => {
     challenges.stop()
     const orders = open()
     await orders.check()
