@@ -43,6 +43,11 @@ export interface ListenOptions {
   readonly tlsTerminated: boolean
   /** The certificate of a listener that ends TLS, which needs `sharesPort`; absent for another. */
   readonly certificate?: CertificatePair | undefined
+  /**
+   * Returns the rule that a valid Host of a request to this port breaks, or null. It is called
+   * before anything else of the request is read. Absent if every valid Host is accepted.
+   */
+  readonly hostRule?: (host: string, port: number) => string | null
 }
 
 export interface OpenListener {
@@ -84,7 +89,7 @@ const DRAIN_POLL_MILLIS = 5
 /** No bound here: each route bounds its body, since the runtime's error has no envelope. */
 const BODY_BYTES_MAX = Number.MAX_SAFE_INTEGER
 
-const HOST_VIOLATION = { path: 'host', rule: 'one host, with or without a port' }
+const HOST_RULE = 'one host, with or without a port'
 
 /**
  * First character of `request.url` if the Host header is missing, empty or invalid; otherwise the
@@ -145,9 +150,9 @@ function tlsOf({ certificate, key }: CertificatePair) {
 
 /** Returns the options of a server that are the same for each certificate. */
 function handlersOf(options: ListenOptions, state: { readonly isDraining: boolean }) {
-  const { app, codes, system, tlsTerminated } = options
+  const { app, codes, system, tlsTerminated, hostRule } = options
   let warnsOfProxy = !tlsTerminated
-  /** The last valid Host, so that the next request with the same one is not checked again. */
+  /** The last accepted Host, so that the next request with the same one is not checked again. */
   let knownHost: string | null = null
   // Applies to the whole process: the runtime has no option for one server.
   Object.assign(http, { maxHeaderSize: HEAD_BYTES_MAX })
@@ -160,10 +165,10 @@ function handlersOf(options: ListenOptions, state: { readonly isDraining: boolea
       const host = request.headers.get('host')
       const hasHost = request.url.charCodeAt(0) !== SLASH
       const binding = new Binding(request, server, options)
-      if (host && host !== knownHost && !isHost(host, request.url)) {
-        const fault = new Fault(codes.invalid, { violations: [HOST_VIOLATION] })
-        if (app.reject !== undefined) return app.reject(binding, fault)
-        return errorResponse(fault, system.ids.make('req'), codes)
+      if (host && host !== knownHost) {
+        const isValid = isHost(host, request.url)
+        const rule = isValid ? (hostRule?.(host, server.port!) ?? null) : HOST_RULE
+        if (rule !== null) return rejectHost(options, binding, rule)
       }
       knownHost = host
       if (warnsOfProxy && request.headers.has(FORWARDED)) {
@@ -205,6 +210,16 @@ interface BoundAddress {
  */
 function isHost(host: string, url: string): boolean {
   return !host.includes(',') && url.charCodeAt(0) !== SLASH && URL.canParse(url)
+}
+
+function rejectHost(
+  { app, codes, system }: ListenOptions,
+  binding: ApplicationBinding,
+  rule: string,
+): Response {
+  const fault = new Fault(codes.invalid, { violations: [{ path: 'host', rule }] })
+  if (app.reject !== undefined) return app.reject(binding, fault)
+  return errorResponse(fault, system.ids.make('req'), codes)
 }
 
 /** Logs that requests seem to come through a proxy that the settings do not declare. */

@@ -4,6 +4,7 @@ import { APPLICATION_CODES } from '../../http/errors.ts'
 import { Admission } from '../../server/admission.ts'
 import { type OpenListener, openListener } from '../../server/listeners.ts'
 import type { LocalOptions } from './local-environments.ts'
+import { hostRule } from './request-hosts.ts'
 
 export interface LocalListener {
   readonly admission: Admission
@@ -46,6 +47,7 @@ export function openLocalListener(
       log,
       listen: { host: isLocal ? HOST : EVERY_HOST, port: wanted, loopback: isLocal },
       tlsTerminated: false,
+      hostRule,
     })
   const listener = port === null ? bindNear(bind, preferred) : bind(port)
   closing.add(() => {

@@ -17,6 +17,7 @@ import { openListener } from '../../server/listeners.ts'
 import type { Secret } from '../../value/secret.ts'
 import type { LocalEnvironment, LocalOptions } from './local-environments.ts'
 import { LocalSessions, type LocalSessionsApp, localSessionRoutes } from './local-sessions.ts'
+import { hostRule } from './request-hosts.ts'
 
 export interface LocalManagement {
   /** The origin of the management API. */
@@ -73,6 +74,7 @@ export function openLocalManagement(
     log,
     listen: { host: HOST, port: 0, loopback: true },
     tlsTerminated: false,
+    hostRule,
   })
   closing.add(() => listener.cut())
   return { url: `http://${listener.address}`, accessToken: sessions.accessToken }
