@@ -16,7 +16,7 @@ const DEFAULT_PORT = 80
 const LOCAL_SUFFIXES: readonly string[] = ['localhost', 'local', 'home.arpa', 'internal']
 /** A host with an optional port, as RFC 9112 has it: no user, path or list. */
 const HOST = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#\\[\],]+)(?::[0-9]*)?$/i
-const ADDRESS = /^(?:\[.+\]|[0-9.]+)$/
+const ADDRESS = /^(?:\[.+\]|[0-9]+(?:\.[0-9]+){3})$/
 
 /**
  * Returns the rule that the Host of a request to this port breaks; null for one that is accepted.
