@@ -98,7 +98,7 @@ afterAll(async () => {
   if (directory !== '') rmSync(directory, { recursive: true, force: true })
 })
 
-/** What a page gets of each request to its own origin. */
+/** Resolves with the status and the body that a page gets from its own origin. */
 const requests = (path: string, init = ''): string =>
   `fetch('${path}'${init}).then(async (answer) => [answer.status, await answer.text()])`
 const READ = requests('/v1/http/dev/read')

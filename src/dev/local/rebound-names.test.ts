@@ -227,7 +227,7 @@ describe('Realtime', () => {
 describe('the Host of a request', () => {
   const read = { path: '/v1/http/dev/read' }
 
-  test('that occurs twice is rejected, and one that is absent in HTTP/1.1', async () => {
+  test('a Host that occurs twice is rejected, and so is HTTP/1.1 without one', async () => {
     const own = `127.0.0.1:${port}`
     const statusOf = async (hosts: string[]): Promise<number> =>
       (await send(port, requestText(read, hosts))).status
@@ -238,12 +238,12 @@ describe('the Host of a request', () => {
     expect(await statusOf([])).toBe(400)
   })
 
-  test('may be absent in HTTP/1.0, which no browser speaks', async () => {
+  test('a request of HTTP/1.0, which no browser speaks, needs no Host', async () => {
     const { status, text } = await send(port, `GET ${read.path} HTTP/1.0\r\n\r\n`)
     expect([status, text.includes(SECRET)]).toEqual([200, true])
   })
 
-  test('is checked in each request of a connection', async () => {
+  test('each request of a connection is checked', async () => {
     const answers = await send(
       port,
       [
@@ -258,7 +258,7 @@ describe('the Host of a request', () => {
     expect(answers.text.split(SECRET)).toHaveLength(3)
   })
 
-  test('that is rejected is shown with the next step, and leaves a record', async () => {
+  test('a rejected Host is shown with the next step, and leaves a record', async () => {
     const from = dev.events.length
     const { text } = await send(port, requestText(read, [`${NAME}:${port}`]))
     expect(text).toContain('"message":"The request is not valid."')

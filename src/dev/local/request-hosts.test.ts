@@ -37,7 +37,7 @@ const LOCAL = [
   'DESK.office.example.com.',
 ] as const
 
-/** Names that anybody can register, or that no registry reserves for this machine. */
+/** Names that a registry gives out, or that are not reserved for machines of a network. */
 const PUBLIC = [
   'attacker.test',
   'ATTACKER.TEST',
@@ -71,7 +71,7 @@ const PUBLIC = [
   '.',
 ] as const
 
-/** Texts that are no host with an optional port. */
+/** Texts that are not one host with an optional port. */
 const MALFORMED = [
   'user@127.0.0.1',
   'user:password@localhost',
@@ -90,7 +90,7 @@ const MALFORMED = [
 ] as const
 
 describe.each(LOCAL)('%s', (name) => {
-  test('names this machine or its network, at each port', () => {
+  test('a local name is accepted at each port', () => {
     const ports = ['', ':', ':80', `:${PORT}`, `:0${PORT}`, ':65535']
     expect(ports.filter((port) => !isAccepted(`${name}${port}`))).toEqual([])
     expect([isAccepted(name, 80), isAccepted(`${name}:80`, 80)]).toEqual([true, true])
@@ -98,14 +98,14 @@ describe.each(LOCAL)('%s', (name) => {
 })
 
 describe.each(PUBLIC)('%s', (name) => {
-  test('is rejected at the port of the listener alone', () => {
+  test('a public name is rejected at the port of the listener alone', () => {
     const rejected = [`:${PORT}`, `:0${PORT}`].filter((port) => !isAccepted(`${name}${port}`))
     expect(rejected).toHaveLength(2)
     const others = ['', ':', ':80', ':443', ':3211', ':321']
     expect(others.filter((port) => !isAccepted(`${name}${port}`))).toEqual([])
   })
 
-  test('is rejected without a port where the listener has that of HTTP', () => {
+  test('a public name without a port is rejected where the listener has that of HTTP', () => {
     const hosts = [name, `${name}:`, `${name}:80`]
     expect(hosts.filter((host) => isAccepted(host, 80))).toEqual([])
     expect(isAccepted(`${name}:${PORT}`, 80)).toBe(true)

@@ -1,8 +1,8 @@
 /**
  * Decides which hosts requests to `svc dev` may name. A page whose name its owner binds to this
  * machine (DNS rebinding) stands at the port of the listener, since it is of the same origin as its
- * requests. Their Host therefore has a name that anybody can register, with exactly that port. A
- * tunnel has a public name too, but at a port of its own.
+ * requests. Their Host therefore has a name of the public DNS with exactly that port. A tunnel has
+ * a public name too, but at a port of its own.
  */
 import { hostname } from 'node:os'
 
@@ -39,7 +39,7 @@ function isAccepted(host: string, port: number, ownName: string): boolean {
   return ADDRESS.test(url.hostname) || isLocalName(withoutRoot(url.hostname), ownName)
 }
 
-/** Returns whether nobody else can have registered the name. */
+/** Returns whether the name is one that no registry gives out, or that of this machine. */
 function isLocalName(name: string, ownName: string): boolean {
   if (name === '') return false
   if (!name.includes('.') || name === withoutRoot(ownName.toLowerCase())) return true
