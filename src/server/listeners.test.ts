@@ -6,7 +6,7 @@ import { testManagement } from '../../testing/openapi/checked-origins.ts'
 import { mountApplication } from '../http/application/mount.ts'
 import { APPLICATION_CODES, MANAGEMENT_CODES } from '../http/errors.ts'
 import { healthRoutes } from '../http/management/health.ts'
-import { RejectionLog } from '../http/rejection-log.ts'
+import { CODE_RECORDS_MAX, RejectionLog } from '../http/rejection-log.ts'
 import { requestCounts } from '../http/request-counts.ts'
 import { TOKEN_BYTES_MAX } from '../identity/jwt/rejections.ts'
 import { TestSystem } from '../system/system.ts'
@@ -177,6 +177,47 @@ describe.each(Object.entries(ORIGINS))('%s', (path, origin) => {
     const answer = await raw(origin, `GET ${path} HTTP/1.1\r\n${host}\r\n`)
     expect(answer).toMatch(/^HTTP\/1.1 400 /)
   })
+})
+
+/** Asks for a path with each Host in turn; returns the statuses. */
+async function statusesOf(hosts: readonly string[]): Promise<number[]> {
+  const statuses: number[] = []
+  for (const host of hosts) {
+    statuses.push((await fetch(`http://${open!.address}/healthz`, { headers: { host } })).status)
+  }
+  return statuses
+}
+
+test('a listener with a rule for hosts checks each Host with its own port', async () => {
+  const checked: [string, number][] = []
+  const hostRule = (host: string, port: number): string | null => {
+    checked.push([host, port])
+    return host === 'a.example' ? 'another name' : null
+  }
+  const app = { fetch: () => new Response('served') }
+  open = openListener({ ...COMMON, app, listen: LISTEN, hostRule })
+  const port = Number(open.address.split(':')[1])
+  const hosts = ['a.example', 'b.example', 'b.example', 'a.example', 'b.example', 'a b']
+  expect(await statusesOf(hosts)).toEqual([400, 200, 200, 400, 200, 400])
+  // A Host that equals the last accepted one is not checked again, and an invalid one never is.
+  const names = ['a.example', 'b.example', 'a.example']
+  expect(checked).toEqual(names.map((name) => [name, port]))
+})
+
+test('records of hosts that a rule rejects are bounded for each peer', async () => {
+  const records = memoryLog()
+  const rejections = new RejectionLog(records.log)
+  const counts = requestCounts(new Metrics(new TestSystem()), 'application')
+  const gateway = { system, log: records.log, rejections, counts }
+  const app = mountApplication(gateway as never, null as never)
+  const hostRule = (): string => 'another name'
+  open = openListener({ ...COMMON, app, codes: APPLICATION_CODES, listen: LISTEN, hostRule })
+  const hosts = Array.from({ length: 3 * CODE_RECORDS_MAX }, (_, i) => `host${i}.example`)
+  expect(new Set(await statusesOf(hosts))).toEqual(new Set([400]))
+  const rejected = records.records().filter(({ event }) => event === 'request.rejected')
+  expect(rejected).toHaveLength(CODE_RECORDS_MAX)
+  expect(rejected[0]).toMatchObject({ peer: '127.0.0.1', detail: 'host: another name' })
+  expect(JSON.stringify(rejected)).not.toContain('example')
 })
 
 test('a call with two Hosts is rejected, with a record of its peer', async () => {

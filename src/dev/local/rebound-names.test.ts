@@ -10,7 +10,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestClient } from '../../../testing/client/test-client.ts'
 import { type EventOf, LocalDevelopment } from '../../../testing/development/local-development.ts'
 import { handshake } from '../../../testing/realtime/raw-web-sockets.ts'
+import { ShutdownStack } from '../../server/shutdown-stack.ts'
+import { TestSystem } from '../../system/system.ts'
+import { memoryLog } from '../../telemetry/log.ts'
 import { parseLocalServer } from '../../wire/files/local-server.ts'
+import { openLocalListener } from './local-listener.ts'
 
 const SECRET = 'the number of the order'
 const FUNCTIONS = `
@@ -275,4 +279,24 @@ describe('the Host of a request', () => {
     const { out } = await client.run('logs', '--root', dev.root, '--json')
     expect(out).not.toContain(NAME)
   })
+})
+
+test.each([
+  ['this machine alone', []],
+  ['the local network', ['192.0.2.1']],
+])('a listener for %s rejects a name before anything is served', async (_, networkAddresses) => {
+  const { log } = memoryLog()
+  const closing = new ShutdownStack(log)
+  const options = { system: new TestSystem(), log, closing, networkAddresses }
+  const { url } = openLocalListener(options, { port: 0, preferred: 0 })
+  try {
+    const to = Number(new URL(url).port)
+    const call = { method: 'POST', path: '/v1/query', headers: json, body: '{}' }
+    const { status, text } = await send(to, requestText(call, [`${NAME}:${to}`]))
+    expect([status, text.includes('"code":"REQUEST_INVALID"')]).toEqual([400, true])
+    const live = await send(to, requestText({ path: '/healthz' }, [`desk.local:${to}`]))
+    expect(live.status).toBe(200)
+  } finally {
+    await closing.close(0)
+  }
 })
