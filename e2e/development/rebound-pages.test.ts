@@ -2,6 +2,8 @@
  * DNS rebinding at `svc dev`: a page of an attacker, whose name is bound to this machine after it
  * was loaded, calls endpoints without a key at its own origin. The browser is real, and so is the
  * change behind the name: the server of the attacker leaves the port to `svc dev`.
+ *
+ * @module-tag slow
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
