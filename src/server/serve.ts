@@ -154,8 +154,8 @@ async function awaitCertificate(
   const message = 'Addresses that end TLS are opened once the authority has issued a certificate.'
   log.warn('server.certificate_awaited', { message })
   await certificate.issued()
+  await certificate.openListeners(() => listen(context, listeners))
   if (certificate.isStopped) return
-  listen(context, listeners)
   watchCertificate(context, listeners)
 }
 

@@ -79,6 +79,16 @@ export function readOrderedPair(paths: CertificatePaths): CertificatePair | null
   }
 }
 
+/** Returns the pair of a text that has the certificate and its key; null for another text. */
+export function orderedPairOf(text: string): CertificatePair | null {
+  try {
+    return pairOf(text, text)
+  } catch (error) {
+    if (!isFault(error)) throw error
+    return null
+  }
+}
+
 function pathOf(
   environment: ProcessEnvironment,
   name: typeof CERTIFICATE | typeof KEY,
@@ -92,8 +102,10 @@ function pathOf(
 
 /** Throws SERVER_CONFIGURATION_INVALID for files that are not a certificate and its key. */
 export function readCertificatePair(paths: CertificatePaths): CertificatePair {
-  const certificate = readText(paths.certificate, CERTIFICATE)
-  const key = readText(paths.key, KEY)
+  return pairOf(readText(paths.certificate, CERTIFICATE), readText(paths.key, KEY))
+}
+
+function pairOf(certificate: string, key: string): CertificatePair {
   const own = readCertificates(certificate)
   if (own === null) throw invalid(CERTIFICATE, CERTIFICATE_RULE)
   const fits = own.fits(key)

@@ -137,6 +137,39 @@ test('files that cannot be read at first are read again, and reported once', () 
   expect(events()).toEqual(['server.certificate_rejected', 'server.certificate_replaced'])
 })
 
+test('an offered certificate stays in use while its files are damaged', () => {
+  const read = () => {
+    throw new Error('damaged')
+  }
+  let failures = 2
+  const onCertificate = (next: CertificatePair) => {
+    used.push(next)
+    if (failures-- > 0) throw new Error('no descriptor is free')
+  }
+  const { pair } = watch
+  const rewritten: CertificatePair[] = []
+  const rewrite = (next: CertificatePair) => rewritten.push(next) > 1
+  const tried = new CertificateWatch({
+    paths,
+    pair,
+    system,
+    log: log.log,
+    read,
+    rewrite,
+    onCertificate,
+  })
+  renew('second', second.certificate, second.key)
+  const offered = readCertificatePair(paths)
+  tried.offer(offered)
+  expect(tried.isBehind).toBe(true)
+  for (let i = 0; i < 5; i++) tried.check()
+  expect(tried.pair).toBe(offered)
+  expect(used).toEqual([offered, offered, offered])
+  // Damaged files are written again until that succeeds, with the newest certificate.
+  expect(rewritten).toEqual([offered, offered])
+  expect(tried.isBehind).toBe(true)
+})
+
 test('files that are gone are reported once, and are used again when they are back', () => {
   unlinkSync(paths.key)
   for (let i = 0; i < 5; i++) watch.check()

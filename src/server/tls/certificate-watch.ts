@@ -24,6 +24,12 @@ export interface CertificateWatchOptions {
   readonly system: Pick<System, 'nowMillis'>
   /** Null where another process logs what comes of the same files. */
   readonly log: Logger | null
+  /**
+   * Writes files again that cannot be used, with the newest certificate that is known, and returns
+   * whether it did. Once it has, it is called again only after the files could be read. Default:
+   * does nothing.
+   */
+  readonly rewrite?: (pair: CertificatePair) => boolean
   /** Reads the files; `readCertificatePair` by default. */
   readonly read?: (paths: CertificatePaths) => CertificatePair
   /** Uses a certificate. It may throw, and is called again with the same one then. */
@@ -38,6 +44,7 @@ export class CertificateWatch {
   /** The state whose reading failed last. It is read again: the failure may be of the moment. */
   #rejected: string | null = null
   #seen: string
+  #isRewritten = false
   /** A certificate of the files that could not be used yet. */
   #unused: CertificatePair | null = null
   #timer: ReturnType<typeof setInterval> | null = null
@@ -59,6 +66,11 @@ export class CertificateWatch {
     return Math.max(0, this.#pair.endsAtMillis - system.nowMillis()) * 1000
   }
 
+  /** True while the files cannot be read, or their certificate cannot be used yet. */
+  get isBehind(): boolean {
+    return this.#rejected !== null || this.#unused !== null
+  }
+
   start(): void {
     this.#timer = setInterval(() => this.check(), CERTIFICATE_CHECK_MILLIS)
     this.#timer.unref()
@@ -77,33 +89,45 @@ export class CertificateWatch {
     const state = this.#state()
     const isSettled = state === this.#seen
     this.#seen = state
-    if (isSettled && state !== this.#read) this.#readFiles(state)
-    else if (this.#unused !== null) this.#use(this.#unused)
+    const isRead = isSettled && state !== this.#read && this.#readFiles(state)
+    if (!isRead && this.#unused !== null) this.#use(this.#unused)
   }
 
-  /** Reads files that changed, once this process has written all of them. */
-  refresh(): void {
-    const state = this.#state()
-    this.#seen = state
-    if (state !== this.#read) this.#readFiles(state)
+  /** Uses a certificate that this process has written, whatever became of its file since. */
+  offer(pair: CertificatePair): void {
+    this.#seen = this.#state()
+    this.#useAnother(pair)
   }
 
-  #readFiles(state: string): void {
-    const { log, paths, read = readCertificatePair } = this.#options
-    this.#unused = null
+  /** Returns whether the files could be read. */
+  #readFiles(state: string): boolean {
+    const { log, paths, read = readCertificatePair, rewrite } = this.#options
     let pair: CertificatePair
     try {
       pair = read(paths)
     } catch (error) {
       const message =
-        'The files of the certificate changed, but cannot be used. The certificate before stays.'
+        'The files of the certificate changed, but cannot be used. The certificate in use stays.'
       if (state !== this.#rejected) log?.error('server.certificate_rejected', { message, error })
       this.#rejected = state
-      return
+      this.#isRewritten ||= rewrite?.(this.#unused ?? this.#pair) === true
+      return false
     }
     this.#read = state
     this.#rejected = null
-    if (!isSame(pair, this.#pair)) this.#use(pair)
+    this.#isRewritten = false
+    this.#useAnother(pair)
+    return true
+  }
+
+  #useAnother(pair: CertificatePair): void {
+    const unused = this.#unused
+    // Listeners that use a certificate already know it by its identity.
+    if (unused !== null && isSame(pair, unused)) this.#use(unused)
+    else {
+      this.#unused = null
+      if (!isSame(pair, this.#pair)) this.#use(pair)
+    }
   }
 
   /** A failure may be one of the moment, such as of descriptors, so the next check tries again. */

@@ -1,21 +1,25 @@
 /**
  * The certificate of the listeners that end TLS: it is there at the start, in files, or the server
- * orders it by ACME. Both ways end at the watch of the files, which passes on each new one.
+ * orders it by ACME. The watch of the files passes on each new one; one that this process ordered is
+ * passed on from memory, so that no state of its file can keep it from use.
  */
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import type { ServerSettings } from '../../settings/settings.ts'
-import { type CertificatePair, readOrderedPair, type TlsSettings } from '../../settings/tls.ts'
+import type { CertificatePair, TlsSettings } from '../../settings/tls.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics/metrics.ts'
 import type { ShutdownStack } from '../shutdown-stack.ts'
+import type { OrderCertificate } from './acme/acme-authority.ts'
 import type { CertificateOrders } from './acme/certificate-orders.ts'
-import { CertificateWatch } from './certificate-watch.ts'
+import { CERTIFICATE_CHECK_MILLIS, CertificateWatch } from './certificate-watch.ts'
 
 interface Shared {
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+  /** Orders a certificate; from the authority of the settings by default. */
+  readonly order?: OrderCertificate
 }
 
 export class ServerCertificate {
@@ -67,6 +71,7 @@ export class ServerCertificate {
       pair: this.#pair,
       ...this.#shared,
       onCertificate,
+      rewrite: (pair) => this.#orders?.rewrite(pair) === true,
     })
     this.#watch.start()
   }
@@ -77,7 +82,7 @@ export class ServerCertificate {
     const { acme: settings, pair } = this.#tls
     if (settings === null) return
     const { openOrders } = await import('./acme/open-orders.ts')
-    const onIssued = () => this.#issued()
+    const onIssued = (issued: CertificatePair) => this.#issued(issued)
     this.#orders = openOrders({ ...this.#shared, settings, pair, onIssued })
   }
 
@@ -93,8 +98,33 @@ export class ServerCertificate {
     if (this.pair === null) await this.#orders?.issued
   }
 
+  /**
+   * Opens listeners for the first certificate by `listen`. A failure may be one of the moment, such
+   * as of descriptors, so it is tried again until the stop, and what needs no certificate is served
+   * meanwhile.
+   */
+  async openListeners(listen: () => void): Promise<void> {
+    const { log } = this.#shared
+    let isReported = false
+    while (!this.#isStopped) {
+      try {
+        return listen()
+      } catch (error) {
+        const message = 'Addresses that end TLS cannot be opened yet. They are tried again.'
+        if (!isReported) log.error('server.certificate_delayed', { message, error })
+        isReported = true
+      }
+      await new Promise<void>((resolve) => setTimeout(resolve, CERTIFICATE_CHECK_MILLIS).unref())
+    }
+  }
+
   health(): readonly ComponentHealth[] {
-    return this.#orders === null ? [] : [this.#orders.health()]
+    if (this.#orders === null) return []
+    const health = this.#orders.health()
+    // The addresses are not open yet.
+    if (this.#watch === null) return [{ ...health, status: 'unavailable' }]
+    const isBehind = health.status === 'healthy' && this.#watch.isBehind
+    return [isBehind ? { ...health, status: 'degraded' } : health]
   }
 
   async stop(): Promise<void> {
@@ -103,8 +133,8 @@ export class ServerCertificate {
     await this.#orders?.stop()
   }
 
-  #issued(): void {
-    if (this.#watch === null) this.#pair = readOrderedPair(this.#tls.paths)
-    else this.#watch.refresh()
+  #issued(pair: CertificatePair): void {
+    if (this.#watch === null) this.#pair = pair
+    else this.#watch.offer(pair)
   }
 }

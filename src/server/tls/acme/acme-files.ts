@@ -71,9 +71,13 @@ export class AcmeFiles {
   }
 
   /** Replaces the certificate and its key, in one file, at once. */
-  writeCertificate(chain: string, key: Secret): void {
-    const content = `${chain.trim()}\n${key.reveal().trim()}\n`
-    writeFileAtomic(join(this.#directory, ACME_CERTIFICATE_FILE), content)
+  writeCertificate(content: Secret): void {
+    writeFileAtomic(join(this.#directory, ACME_CERTIFICATE_FILE), content.reveal())
+  }
+
+  /** Returns whether there is a file of the certificate, which may be damaged. */
+  hasCertificate(): boolean {
+    return existsSync(join(this.#directory, ACME_CERTIFICATE_FILE))
   }
 }
 

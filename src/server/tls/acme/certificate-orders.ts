@@ -5,8 +5,7 @@
  */
 import type { ComponentHealth } from '../../../engine/usage/health.ts'
 import type { AcmeSettings } from '../../../settings/acme.ts'
-import type { CertificatePair } from '../../../settings/tls.ts'
-import { readCertificates } from '../../../system/certificates.ts'
+import { type CertificatePair, orderedPairOf } from '../../../settings/tls.ts'
 import type { System } from '../../../system/system.ts'
 import type { Logger } from '../../../telemetry/log.ts'
 import type { Metrics } from '../../../telemetry/metrics/metrics.ts'
@@ -15,7 +14,7 @@ import type { IssuedCertificate, OrderCertificate } from './acme-authority.ts'
 import { AcmeFailure, reasonOfFailure } from './acme-failure.ts'
 import { AcmeFiles } from './acme-files.ts'
 import type { Challenges } from './challenge-listener.ts'
-import { isFor, nextOrderMillis, type OrderState, remainingPart, withOrder } from './order-times.ts'
+import { isFor, nextOrderMillis, remainingPart, withOrder } from './order-times.ts'
 
 /** @limit TLS: time of an order of a certificate */
 export const ORDER_MILLIS_MAX = 5 * 60_000
@@ -34,8 +33,11 @@ export interface CertificateOrdersOptions {
   readonly challenges: Challenges
   /** The certificate of the files; null before the first one. */
   readonly pair: CertificatePair | null
-  /** Called once another certificate is durable in the files. */
-  readonly onIssued: () => void
+  /**
+   * Called once another certificate is durable in the files, with the certificate itself: the files
+   * may be damaged or unreadable a moment later.
+   */
+  readonly onIssued: (pair: CertificatePair) => void
   readonly order: OrderCertificate
   /** Closes what the orders use. */
   readonly onStop?: () => void
@@ -46,13 +48,14 @@ export class CertificateOrders {
   readonly #files: AcmeFiles
   readonly #stopping = new AbortController()
   readonly #first = Promise.withResolvers<void>()
-  #certificate: OrderState['certificate']
+  #certificate: CertificatePair | null
   #failures = 0
   #failedAtMillis = 0
   #jitter: number
   #record: CertificateOrdersFile
   #timer: ReturnType<typeof setTimeout> | null = null
   #running: Promise<void> | null = null
+  #isStarted = false
 
   constructor(options: CertificateOrdersOptions) {
     this.#options = options
@@ -83,6 +86,7 @@ export class CertificateOrders {
 
   /** Orders what is due, from now on. The caller has the lock of the root. */
   start(): void {
+    this.#isStarted = true
     void this.check().finally(() => this.#schedule())
   }
 
@@ -120,6 +124,26 @@ export class CertificateOrders {
     return { name, status: hasFailed && isLate ? 'degraded' : 'healthy' }
   }
 
+  /**
+   * Writes a certificate again whose file another program damaged, and returns whether it did. A
+   * missing file stays so: an operator removes it for another certificate at the next start. Never
+   * throws.
+   */
+  rewrite(pair: CertificatePair): boolean {
+    // Before the start, another server may have the lock of the root.
+    if (!this.#isStarted || this.#stopping.signal.aborted) return false
+    try {
+      if (!this.#files.hasCertificate()) return false
+      this.#files.writeCertificate(pair.key)
+    } catch {
+      // The reason is that of the reading, which is logged; the next reading tries again.
+      return false
+    }
+    const message = 'The file of the certificate was damaged, and is written again.'
+    this.#options.log.warn('server.certificate_rewritten', { message })
+    return true
+  }
+
   #schedule(): void {
     if (this.#stopping.signal.aborted) return
     const wait = this.nextMillis - this.#options.system.nowMillis()
@@ -141,20 +165,23 @@ export class CertificateOrders {
       const accountKey = this.#files.accountKey()
       this.#keep({ orders: withOrder(this.#record.orders, system.nowMillis()) })
       const issued = await order({ settings, system, accountKey, challenges, signal, onOrder })
-      const certificate = this.#checked(issued)
-      this.#files.writeCertificate(issued.chain, issued.key)
-      this.#succeed(certificate)
+      const pair = this.#checked(issued)
+      this.#files.writeCertificate(pair.key)
+      this.#succeed(pair)
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.#fail(error)
       else this.#keepOutcome(isOrdered ? this.#ended('cancelled') : this.#withoutPending())
     }
   }
 
-  /** Throws AcmeFailure for a certificate that the server could not use. */
-  #checked({ chain, key }: IssuedCertificate) {
+  /**
+   * Returns the pair as it is read from its file, where the text of the key has the certificate
+   * too. Throws AcmeFailure for a certificate that the server could not use.
+   */
+  #checked({ chain, key }: IssuedCertificate): CertificatePair {
     const { settings, system } = this.#options
-    const found = readCertificates(chain)
-    if (found === null || found.fits(key.reveal()) !== true) {
+    const found = orderedPairOf(`${chain.trim()}\n${key.reveal().trim()}\n`)
+    if (found === null) {
       throw new AcmeFailure('the authority issued something else than a certificate for the key')
     }
     if (!isFor(found, settings.domains)) {
@@ -166,20 +193,20 @@ export class CertificateOrders {
     return found
   }
 
-  #succeed(certificate: NonNullable<ReturnType<typeof readCertificates>>): void {
+  #succeed(pair: CertificatePair): void {
     const { log, metrics, onIssued } = this.#options
-    this.#certificate = certificate
+    this.#certificate = pair
     this.#failures = 0
     this.#jitter = this.#randomPart()
     metrics.counters.certificatesOrdered.add()
-    const { names, endsAtMillis } = certificate
+    const { names, endsAtMillis } = pair
     const endsAt = new Date(endsAtMillis).toISOString()
     const message = `The authority issued a certificate of ${names}, until ${endsAt}.`
     log.info('server.certificate_ordered', { message, names, endsAt })
     this.#keepOutcome({ ...this.#ended('issued'), retryAtMillis: 0, failure: null })
     // Nothing would close the listeners that a certificate opens after the stop.
     if (this.#stopping.signal.aborted) return
-    onIssued()
+    onIssued(pair)
     this.#first.resolve()
   }
 

@@ -12,6 +12,8 @@ export interface OpenOrdersOptions extends Pick<CertificateOrdersOptions, 'pair'
   readonly system: System
   readonly log: Logger
   readonly metrics: Metrics
+  /** Orders a certificate; from the authority of the settings by default. */
+  readonly order?: OrderCertificate
 }
 
 /** Throws SERVER_LISTEN_FAILED. */
@@ -26,11 +28,12 @@ export function openOrders(options: OpenOrdersOptions): CertificateOrders {
     address: challenges.address,
     tls: false,
   })
-  return new CertificateOrders({ ...options, challenges, order, onStop: () => challenges.stop() })
+  const onStop = () => challenges.stop()
+  return new CertificateOrders({ order: orderFromAuthority, ...options, challenges, onStop })
 }
 
 /** Loads the library with the first order. */
-const order: OrderCertificate = async (options) => {
+const orderFromAuthority: OrderCertificate = async (options) => {
   const { orderCertificate } = await import('./acme-authority.ts')
   return orderCertificate(options)
 }
