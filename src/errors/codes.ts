@@ -345,6 +345,13 @@ export const CODES = {
     message: 'The backup is incomplete or was altered.',
     next: 'Use another copy of the backup, or an earlier one. Nothing of this one was restored.',
   },
+  BACKUP_TARGET_CHANGED: {
+    kind: 'unavailable',
+    message: 'Another file system, or none, is in the place of the one that has the backups.',
+    next:
+      'Mount the file system of the backups again, then `svc backup create`. To use the one that is ' +
+      'there, restart the server.',
+  },
   BACKUP_VERSION_UNKNOWN: {
     kind: 'invalid',
     message: 'A newer version of the server made the backup.',

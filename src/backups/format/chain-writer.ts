@@ -72,9 +72,18 @@ export class ChainWriter {
    * UNAVAILABLE.
    */
   async isCovered(): Promise<boolean> {
-    if (!this.#isForeign || this.#fileSystem === undefined) return false
+    return this.#isForeign && (await this.place()) === 'covered'
+  }
+
+  /**
+   * Returns which file system is in the place of the one that had the chain when it was opened: the
+   * same, one that is mounted over it, or another one. Raises UNAVAILABLE.
+   */
+  async place(): Promise<'same' | 'covered' | 'replaced'> {
+    if (this.#fileSystem === undefined) return 'same'
     const [current, ...outer] = (await this.#options.target.fileSystems?.()) ?? []
-    return current !== this.#fileSystem && outer.includes(this.#fileSystem)
+    if (current === this.#fileSystem) return 'same'
+    return outer.includes(this.#fileSystem) ? 'covered' : 'replaced'
   }
 
   get end(): ChainEnd {

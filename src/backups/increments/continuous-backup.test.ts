@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { generateX25519Identity } from 'age-encryption'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { changingTarget } from '../../../testing/backups/changing-target.ts'
 import { type FailingTarget, failingTarget } from '../../../testing/backups/failing-target.ts'
 import {
   type FollowedServerBench,
@@ -20,7 +21,6 @@ import { Opener, recipientOf } from '../format/age-files.ts'
 import { readSegment, verifyBackup } from '../format/backup-reader.ts'
 import { blobPath, directoryOf, listBases, selectBackup } from '../format/chain.ts'
 import { DirectoryTarget } from '../targets/directory.ts'
-import type { BackupTarget } from '../targets/targets.ts'
 import { ContinuousBackup } from './continuous-backup.ts'
 import type { ContinuousBackupOptions } from './continuous-options.ts'
 
@@ -89,25 +89,6 @@ const addOperator = (id: string) =>
      values ($1, 'x', 1)`,
     [id],
   )
-
-/** Returns a target whose directory changes, as where a file system is mounted. */
-function placeOf(first: DirectoryTarget, fileSystems: readonly number[]) {
-  let used = { directory: first, fileSystems }
-  const target: BackupTarget = {
-    location: first.location,
-    names: (directory) => used.directory.names(directory),
-    sizeOf: (name) => used.directory.sizeOf(name),
-    read: (name) => used.directory.read(name),
-    write: (name, bytes) => used.directory.write(name, bytes),
-    remove: (name) => used.directory.remove(name),
-    removeDirectory: (directory) => used.directory.removeDirectory(directory),
-    fileSystems: async () => used.fileSystems,
-  }
-  const use = (directory: DirectoryTarget, through: readonly number[]): void => {
-    used = { directory, fileSystems: through }
-  }
-  return { target, use }
-}
 
 const textOf = (documents: ReadonlyMap<string, RecordOf<'document'>>, number: number) =>
   documents.get(write('notes', number, null).id)?.text
@@ -374,7 +355,7 @@ describe('the segments that are kept', () => {
         (name) => new DirectoryTarget(join(bench.directory, name)),
       ) as [DirectoryTarget, DirectoryTarget]
       await Bun.write(join(mounted.location, '.keep'), '')
-      const place = placeOf(mounted, [2, 1])
+      const place = changingTarget(mounted, [2, 1])
       target = failingTarget(place.target)
       await bench.commit([write('notes', 1, '{"a":0}')])
       if (found === 'another chain') {
@@ -415,7 +396,7 @@ describe('the segments that are kept', () => {
     const mounted = new DirectoryTarget(join(bench.directory, 'target'))
     const below = new DirectoryTarget(join(bench.directory, 'below'))
     await Bun.write(join(below.location, '.keep'), '')
-    const place = placeOf(mounted, [2, 1])
+    const place = changingTarget(mounted, [2, 1])
     target = failingTarget(place.target)
     backup = await newBackup()
     await started()

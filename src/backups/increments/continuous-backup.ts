@@ -2,7 +2,6 @@
  * Keeps the backup of a running server complete up to a second ago: increments, a base at the
  * start, every day and after a gap, and retention. Calls never wait for it.
  */
-
 import { IdentityChanges } from '../../database/identity/changed-rows.ts'
 import type { CommitFollower } from '../../engine/commits/committer.ts'
 import { assert } from '../../errors/assert.ts'
@@ -37,6 +36,7 @@ import type {
 import { ControlTooLong, IncrementWriter } from './increment-writer.ts'
 import { PartFailures, serverStops } from './part-failures.ts'
 import { PendingFiles } from './pending-files.ts'
+import { lookAgain } from './place-changes.ts'
 import { Progress } from './progress.ts'
 import { removeOldSegments } from './retention.ts'
 import { retryMillis } from './retries.ts'
@@ -258,13 +258,14 @@ export class ContinuousBackup {
   }
 
   /** Opens the chain once, and catches up with what was committed before the start. */
-  async #open(): Promise<ChainWriter> {
-    if (this.#runningBase === null && (await this.#chain?.isCovered())) this.#forgetChain()
+  async #open(isUsed = this.#runningBase !== null): Promise<ChainWriter> {
+    if (!isUsed && (await this.#chain?.isCovered())) this.#forgetChain()
     if (this.#chain !== null) return this.#chain
     let chain = await ChainWriter.open(chainOptions(this.#options))
     const { base, run } = chain.end
     this.#writer = null
-    const lastBase = base === null ? null : (await this.#sidecar(base)).sidecar
+    const read = (number: number) => readSidecar(this.#target, this.#address, number)
+    const lastBase = base === null ? null : (await read(base)).sidecar
     const backedUp = Math.max(run?.to ?? 0, lastBase?.toSequence ?? 0)
     const documents = this.#follower?.from ?? 0
     if (backedUp > documents) {
@@ -272,7 +273,7 @@ export class ContinuousBackup {
       chain = await ChainWriter.open(chainOptions(this.#options))
     } else if (lastBase !== null) {
       this.#lastBase = lastBase
-      const newest = await this.#sidecar(chain.end.number)
+      const newest = await read(chain.end.number)
       await this.#steps.runUnbounded(() => this.#catchUp(chain, lastBase, newest.sidecar))
     }
     this.#writer ??= this.#createWriter(chain)
@@ -290,10 +291,6 @@ export class ContinuousBackup {
     this.#control?.markAll()
     void this.#files?.close()
     this.#files = this.#newFiles()
-  }
-
-  #sidecar(number: number) {
-    return readSidecar(this.#target, this.#address, number)
   }
 
   /**
@@ -428,24 +425,15 @@ export class ContinuousBackup {
       return await this.#failures.attempt(
         'base',
         async () => {
-          const chain = await this.#cycles.runUnbounded(() => this.#open())
-          const result = await makeBase({
-            ...this.#options,
-            backupId,
-            chain,
-            exclusive: (step) => this.#steps.runUnbounded(step),
-            onSnapshot: (sequence) => this.#continueFrom(sequence),
-            locks: this.#locks,
-            signal: this.#baseAbort.signal,
-          })
+          const chain = () => this.#chain
+          const result = await lookAgain(chain, () => this.#writeBase(backupId))
           this.#lastBase = result.base
           this.#lastFigures = figuresOf(result, this.#target.bytesWritten - before)
           this.#baseSchedule.noteSuccess()
           this.#noteBase(result.base)
           await removeOldSegments({
-            target: this.#target,
+            ...this.#options,
             address: this.#address,
-            retention: this.#options.retention,
             nowMicros: this.#options.server.system.nowMicros(),
             names: this.#names,
             signal: this.#abort.signal,
@@ -458,6 +446,19 @@ export class ContinuousBackup {
       this.#baseSchedule.noteFailure()
       throw error
     }
+  }
+
+  async #writeBase(backupId: BackupId | undefined): Promise<BaseResult> {
+    const chain = await this.#cycles.runUnbounded(() => this.#open(false))
+    return makeBase({
+      ...this.#options,
+      backupId,
+      chain,
+      exclusive: (step) => this.#steps.runUnbounded(step),
+      onSnapshot: (sequence) => this.#continueFrom(sequence),
+      locks: this.#locks,
+      signal: this.#baseAbort.signal,
+    })
   }
 
   /** Begins the increments again at the snapshot of a base, if commits are missing before it. */

@@ -94,6 +94,14 @@ test('create fails as the backup does', async () => {
   expect([exit, err]).toEqual([5, expect.stringContaining(`${ID} failed with UNAVAILABLE`)])
 })
 
+test('create says what to do where the target has another file system', async () => {
+  states = [{ ...FAILED, failureCode: 'BACKUP_TARGET_CHANGED' } as never]
+  const { exit, err } = await run('create', ...REMOTE)
+  expect(exit).toBe(5)
+  expect(err).toContain('BACKUP_TARGET_CHANGED')
+  expect(err).toContain('Mount the file system of the backups again')
+})
+
 test('a mistyped recipient is rejected before any request', async () => {
   const { exit } = await run('create', '--recipient', `${RECIPIENT.slice(0, -1)}p`, ...REMOTE)
   expect([exit, sent]).toEqual([2, []])

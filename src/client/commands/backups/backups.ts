@@ -109,8 +109,11 @@ async function whenEnded(remote: Remote, backupId: BackupId, signal: AbortSignal
 }
 
 function failed({ backupId, failureCode }: BackupField): Fault {
+  const detail = `${backupId} failed with ${failureCode}.`
+  // The code has a next step of its own.
+  if (failureCode === 'BACKUP_TARGET_CHANGED') return new Fault(failureCode, { detail })
   return new Fault('UNAVAILABLE', {
-    detail: `${backupId} failed with ${failureCode}.`,
+    detail,
     cause: explanation({ next: 'Read the reason with `svc logs --event backup.failed`.' }),
   })
 }
