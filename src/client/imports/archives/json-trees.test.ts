@@ -19,7 +19,7 @@ async function eventsOf(text: string | Uint8Array, depth: number, chunk = 7): Pr
   }
   for await (const { path, value } of treeOf(
     'a.json',
-    chunksOf(Buffer.from(text), chunk),
+    () => chunksOf(Buffer.from(text), chunk),
     reading,
   )) {
     const parsed = value === null ? 'end' : { json: JSON.parse(Buffer.from(value).toString()) }
@@ -108,6 +108,28 @@ describe('a tree of JSON', () => {
     await expect(eventsOf(text, 2_000, 100_000)).rejects.toMatchObject({
       code: 'CLIENT_EXPORT_INVALID',
     })
+  })
+
+  it.each([
+    ['{"a":1,"b":2,"a":3}', 1, 'a'],
+    ['{"a":{"b":1},"c":{"b":1,"d":2,"b":3}}', 2, 'c/b'],
+    ['{"a":{"b":1},"a":{"c":1}}', 2, 'a'],
+    ['[{"a":1},{"a":1,"\\u0061":2}]', 2, '1/a'],
+    ['{"__proto__":1,"__proto__":2}', 1, '__proto__'],
+  ])(
+    'a key that is repeated in an object is rejected with its path: %s',
+    async (text, depth, at) => {
+      for (const chunk of [1, 100_000]) {
+        await expect(eventsOf(text, depth, chunk)).rejects.toMatchObject({
+          code: 'CLIENT_EXPORT_INVALID',
+          detail: `a.json has a key twice, at ${at}.`,
+        })
+      }
+    },
+  )
+
+  it('the same key in different objects is no repetition', async () => {
+    expect(await eventsOf('{"a":{"b":1},"b":{"b":1,"a":1}}', 2)).toHaveLength(6)
   })
 
   it('a tree with a value or a key that is too long is rejected, with a next step', async () => {

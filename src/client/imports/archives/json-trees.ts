@@ -1,12 +1,14 @@
 /**
  * Reads a JSON document of any size: the containers of its upper levels piece by piece, and each
- * value below them as text. Only one value, and the keys above it, are in memory.
+ * value below them as text. Only one value, the keys above it, and a bounded number of fingerprints
+ * of keys are in memory.
  */
 import { parseStrictJson } from '../../../value/strict-json.ts'
 import { ValidationError } from '../../../value/validation-error.ts'
 import { explanation } from '../../explanations.ts'
 import { exportInvalid } from './export-fault.ts'
 import { EXPORT_LINE_BYTES_MAX } from './lines.ts'
+import { KeyFingerprints, type KeyOfObject, RepeatedKeys } from './repeated-keys.ts'
 
 /** Keys, and indexes of lists, from the top. */
 export type JsonPath = readonly string[]
@@ -21,9 +23,17 @@ export interface JsonEvent {
 export interface TreeReading {
   /** Returns whether the members of the container at the path are events of their own. */
   readonly descends: (path: JsonPath, isList: boolean) => boolean
+  /**
+   * Returns whether the key at the end of the path may stand once alone in its object. All keys do
+   * by default; the caller rejects others itself.
+   */
+  readonly isUnique?: (path: JsonPath) => boolean
   /** The next step where a value is too long. */
   readonly nextIfTooLong: string | null
 }
+
+/** Takes the key of an object. Returns true if it is known to repeat another one. */
+type KeyCheck = (key: KeyOfObject) => boolean
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -37,15 +47,42 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf]
 const LEVELS_MAX = 1_000
 const KEY_BYTES_MAX = 16 * 1024
 
-/** Yields the values in the order of the document. Throws CLIENT_EXPORT_INVALID. */
+/**
+ * Yields the values in the order of the document, and throws CLIENT_EXPORT_INVALID at its end if a
+ * key is repeated in an object that was descended into. `read` returns the document from its
+ * beginning.
+ */
 export async function* treeOf(
   name: string,
-  content: AsyncIterable<Uint8Array>,
+  read: () => AsyncIterable<Uint8Array>,
   reading: TreeReading,
 ): AsyncGenerator<JsonEvent> {
-  const reader = new TreeReader(name, reading)
-  for await (const chunk of content) yield* reader.take(chunk)
-  yield* reader.end()
+  const fingerprints = new KeyFingerprints()
+  try {
+    const reader = new TreeReader(name, reading, (key) => {
+      fingerprints.add(key)
+      return false
+    })
+    for await (const chunk of read()) yield* reader.take(chunk)
+    yield* reader.end()
+    const repeated = fingerprints.repeated()
+    if (repeated.size > 0) await requireUnique(name, read, reading, new RepeatedKeys(repeated))
+  } finally {
+    fingerprints.remove()
+  }
+}
+
+/** Reads the document again. Throws CLIENT_EXPORT_INVALID with the path of a repeated key. */
+async function requireUnique(
+  name: string,
+  read: () => AsyncIterable<Uint8Array>,
+  reading: TreeReading,
+  keys: RepeatedKeys,
+): Promise<void> {
+  const reader = new TreeReader(name, reading, (key) => keys.add(key))
+  for await (const chunk of read()) {
+    for (const _ of reader.take(chunk));
+  }
 }
 
 type State = 'value' | 'first item' | 'first key' | 'key' | 'colon' | 'next' | 'end'
@@ -53,6 +90,8 @@ type Kind = 'key' | 'text' | 'container' | 'word'
 
 interface Level {
   readonly close: number
+  /** Number of the container in the order of the document. */
+  readonly number: number
   /** Index of the next item; null in an object. */
   index: number | null
 }
@@ -60,6 +99,8 @@ interface Level {
 class TreeReader {
   readonly #name: string
   readonly #reading: TreeReading
+  readonly #isRepeated: KeyCheck
+  #containers = 0
   readonly #levels: Level[] = []
   readonly #path: string[] = []
   #state: State = 'value'
@@ -74,9 +115,10 @@ class TreeReader {
   /** Bytes of a byte order mark that were read. */
   #marks = 0
 
-  constructor(name: string, reading: TreeReading) {
+  constructor(name: string, reading: TreeReading, isRepeated: KeyCheck) {
     this.#name = name
     this.#reading = reading
+    this.#isRepeated = isRepeated
   }
 
   *take(chunk: Uint8Array): Generator<JsonEvent> {
@@ -158,6 +200,7 @@ class TreeReader {
       if (this.#levels.length === LEVELS_MAX) throw this.#invalid('has too many levels')
       this.#levels.push({
         close: isList ? CLOSE_LIST : CLOSE_OBJECT,
+        number: this.#containers++,
         index: isList ? 0 : null,
       })
       this.#state = isList ? 'first item' : 'first key'
@@ -234,13 +277,22 @@ class TreeReader {
     this.#bytes = 0
     this.#kind = null
     if (kind === 'key') {
-      this.#path.push(this.#parsed(bytes) as string)
+      this.#takeKey(this.#parsed(bytes) as string)
       this.#state = 'colon'
       return null
     }
     // A word is checked at once: text between values must not pass as one.
     if (kind === 'word') this.#parsed(bytes)
     return this.#event(bytes)
+  }
+
+  #takeKey(key: string): void {
+    this.#path.push(key)
+    const { isUnique = () => true } = this.#reading
+    const object = this.#levels.at(-1)!.number
+    if (isUnique(this.#path) && this.#isRepeated({ object, key })) {
+      throw this.#invalid('has a key twice')
+    }
   }
 
   #parsed(bytes: Uint8Array) {

@@ -163,6 +163,26 @@ describe('a JSON export of Firestore', () => {
     })
   })
 
+  it.each([
+    ['a document', '{"__collections__":{"a":{"x":{"n":1},"x":{"n":2}}}}', '__collections__/a/x'],
+    ['a collection', '{"__collections__":{"a":{},"a":{"x":{}}}}', '__collections__/a'],
+    [
+      'subcollections',
+      '{"__collections__":{"a":{"x":{"__collections__":{"b":{}},"__collections__":{}}}}}',
+      '__collections__/a/x/__collections__',
+    ],
+  ])('a key of %s that stands twice is rejected with its path', async (_, json, at) => {
+    await expect(convertedOf(json)).rejects.toMatchObject({
+      code: 'CLIENT_EXPORT_INVALID',
+      detail: `firestore.json has a key twice, at ${at}.`,
+    })
+  })
+
+  it('a document with a field twice is left out alone', async () => {
+    const made = await convertedOf('{"__collections__":{"a":{"x":{"n":1,"n":2},"y":{"n":3}}}}')
+    expect(made.documents('a')).toMatchObject([{ importedId: 'y', n: 3 }])
+  })
+
   it('a managed export beside it is rejected', async () => {
     const files = [...firestoreExport([]), { name: 'firestore.json', content: '{}' }]
     await expect(converted(zipOf(files), openFirebase)).rejects.toMatchObject({

@@ -40,8 +40,10 @@ export async function openJsonExport(
   const spool = new Spool()
   try {
     const documents = new PendingDocuments()
-    const content = files.read(FIRESTORE)
-    const reading = { descends: isContainer, nextIfTooLong: null }
+    const content = () => files.read(FIRESTORE)
+    // A document whose fields repeat a key is left out alone, when it is decoded.
+    const isUnique = (path: JsonPath) => isContainer(path, false)
+    const reading = { descends: isContainer, isUnique, nextIfTooLong: null }
     progress.step(`reading ${FIRESTORE}`)
     let hasCollections = false
     for await (const { path, value } of treeOf(FIRESTORE, content, reading)) {

@@ -66,6 +66,16 @@ describe('a Realtime Database', () => {
     )
   })
 
+  it.each([
+    ['a table', '{"users":{"a":{"n":1},"b":{"n":2},"a":{"n":3}}}', 'users/a'],
+    ['the top', '{"users":{"a":{"n":1}},"users":{"b":{"n":2}}}', 'users'],
+  ])('a key that stands twice in %s is rejected with its path', async (_, json, at) => {
+    await expect(convertedOf(json)).rejects.toMatchObject({
+      code: 'CLIENT_EXPORT_INVALID',
+      detail: `database.json has a key twice, at ${at}.`,
+    })
+  })
+
   it('a path of a table names deeper documents, with their parents', async () => {
     const made = await convertedOf(CHAT, ['messages/*', '/users/ada/roles'])
     expect(made.documents('messages')).toMatchObject([

@@ -54,7 +54,7 @@ export async function openRealtime(
       nextIfTooLong: NEXT,
     }
     progress.step(`reading ${name}`)
-    for await (const { path, value } of treeOf(name, files.read(name), reading)) {
+    for await (const { path, value } of treeOf(name, () => files.read(name), reading)) {
       progress.check()
       // The console writes null for a missing index of a list.
       if (value === null || NULL.equals(value)) continue
