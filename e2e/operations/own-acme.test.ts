@@ -9,120 +9,65 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { connect as connectPlain } from 'node:net'
 import { join } from 'node:path'
-import { connect, type TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { WebSocket } from 'ws'
-import { realtimeProtocol } from '../../src/wire/realtime.ts'
+import type { WebSocket } from 'ws'
 import { createPebble, NO_PEBBLE, type Pebble } from '../../testing/servers/pebble.ts'
 import type { ServerProcess } from '../../testing/servers/server-process.ts'
 import { superviseProcess } from '../../testing/servers/supervisor.ts'
-import { argv } from '../argv.ts'
-import {
-  createInstallation,
-  type Environment,
-  type Installation,
-  productEnvironment,
-  SERVER,
-} from '../harness.ts'
+import { createInstallation, type Installation, SERVER } from '../harness.ts'
+import { ask, callHeaders, handshake, openRealtime, TlsApplication } from './tls-application.ts'
 
 const DEADLINE_MS = 180_000
 /** Time for which a certificate is valid: renewed after two thirds, less than the jitter. */
 const LIFETIME_SECONDS = 30
 const DOMAIN = 'api.test.example'
-const FUNCTIONS = `import { query, v } from 'svc'
-export const hello = query({
-  clients: ['confidential'], returns: v.string(), handler: () => 'hello',
-})
-`
-
 describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
   'a server with ACME, and %s application processes',
   (processes) => {
     let pebble: Pebble
     let installation: Installation
-    let settings: Environment
+    let application: TlsApplication
     let server: ServerProcess
-    let applicationPort: number
     let key: string
 
     beforeAll(async () => {
       pebble = await createPebble({ seconds: LIFETIME_SECONDS })
       installation = await createInstallation()
-      const { SERVICE_APPLICATION_TLS_TERMINATED: _, ...product } = productEnvironment(installation)
-      settings = {
-        ...product,
-        SERVICE_APPLICATION_PROCESSES: processes,
-        SERVICE_TLS_ACME_DOMAIN: DOMAIN,
-        SERVICE_TLS_ACME_DIRECTORY_URL: pebble.directoryUrl,
-        SERVICE_TLS_ACME_CA_FILE: pebble.caFile,
-        SERVICE_TLS_ACME_HTTP_LISTEN: `127.0.0.1:${pebble.httpPort}`,
-        // The management address stays plain, so it serves while a certificate is awaited.
-        SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
-      }
-      const root = argv`--root ${installation.productRoot}`
-      await svc(argv`init ${root} --workspace ${installation.workspace} --name Acme`)
-      writeFileSync(join(installation.workspace, 'functions/greeting.ts'), FUNCTIONS)
-      applicationPort = Number(installation.applicationListen.split(':')[1])
+      application = await TlsApplication.init(installation, {
+        processes,
+        settings: {
+          SERVICE_TLS_ACME_DOMAIN: DOMAIN,
+          SERVICE_TLS_ACME_DIRECTORY_URL: pebble.directoryUrl,
+          SERVICE_TLS_ACME_CA_FILE: pebble.caFile,
+          SERVICE_TLS_ACME_HTTP_LISTEN: `127.0.0.1:${pebble.httpPort}`,
+          // The management address stays plain, so it serves while a certificate is awaited.
+          SERVICE_MANAGEMENT_TLS_TERMINATED: 'true',
+        },
+      })
     })
     afterAll(async () => {
       await installation?.dispose()
       await pebble?.dispose()
     })
 
-    async function svc(args: readonly string[], extra: Environment = {}) {
-      const result = await installation.svc(argv`${args} --json`, extra)
-      if (result.status !== 0)
-        throw new Error(`${args.join(' ')}: ${result.stdout}${result.stderr}`)
-      return JSON.parse(result.stdout)
-    }
-
-    /** Releases the Function, and returns a key that calls it. */
-    async function release(): Promise<string> {
-      const root = argv`--root ${installation.productRoot}`
-      const code = readFileSync(installation.codeFile, 'utf8').trim()
-      await svc(argv`login --url ${server.management} --code-env CODE`, { CODE: code })
-      const { projectId, environmentId } = JSON.parse(
-        readFileSync(join(installation.productRoot, 'service.json'), 'utf8'),
-      )
-      await svc(argv`link ${root} --project-id ${projectId} --environment-id ${environmentId}`)
-      await svc(argv`release --remote ${root} --channel production --no-typecheck`)
-      const named = argv`--remote ${root} --name caller`
-      const { client } = await svc(
-        argv`clients create ${named} --kind confidential --scopes query,realtime`,
-      )
-      return (await svc(argv`credentials create ${named} --client ${client.clientId}`)).key
-    }
-
     /** Opens an authenticated connection, which stays open. */
     async function realtime(): Promise<WebSocket> {
-      const url = `wss://127.0.0.1:${applicationPort}/v1/realtime`
-      const options = { ca: await pebble.root(), servername: DOMAIN, headers: { host: DOMAIN } }
-      const socket = new WebSocket(url, realtimeProtocol(1), options)
-      await once(socket, 'open')
-      expect(await answer(socket, { type: 'authenticate', applicationKey: key })).toMatchObject({
-        type: 'authenticated',
-      })
-      return socket
-    }
-
-    async function answer(socket: WebSocket, message: object): Promise<unknown> {
-      const answered = once(socket, 'message')
-      socket.send(JSON.stringify({ version: 1, ...message }))
-      return JSON.parse(String((await answered)[0]))
+      const ca = await pebble.root()
+      const options = { ca, servername: DOMAIN, headers: { host: DOMAIN } }
+      return openRealtime(`wss://127.0.0.1:${application.applicationPort}`, key, options)
     }
 
     const lines = () => server.lines.join('\n')
     const heard = (event: string) => expect.poll(lines, { timeout: DEADLINE_MS }).toContain(event)
 
-    async function handshake(): Promise<TLSSocket> {
-      const ca = await pebble.root()
-      const socket = connect({ host: '127.0.0.1', port: applicationPort, servername: DOMAIN, ca })
-      await once(socket, 'secureConnect')
-      return socket
+    async function connection(): Promise<TLSSocket> {
+      const { applicationPort: port } = application
+      return handshake({ host: '127.0.0.1', port, servername: DOMAIN, ca: await pebble.root() })
     }
 
     async function serialOf(): Promise<string> {
-      const socket = await handshake()
+      const socket = await connection()
       const { serialNumber } = socket.getPeerCertificate()
       socket.destroy()
       return serialNumber
@@ -130,7 +75,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
 
     /** Sends one request over a connection of its own, and returns all of the response. */
     async function get(path: string, fields: readonly string[] = []): Promise<string> {
-      const socket = await handshake()
+      const socket = await connection()
       const head = [`GET ${path} HTTP/1.1`, `Host: ${DOMAIN}`, 'Connection: close', ...fields]
       let text = ''
       socket.setEncoding('utf8').on('data', (part) => {
@@ -142,13 +87,13 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
     }
 
     const hello = () =>
-      get('/v1/functions/greeting.hello', [
-        `x-service-key: ${key}`,
-        'x-service-target: channel:production',
-      ])
+      get(
+        '/v1/functions/greeting.hello',
+        Object.entries(callHeaders(key)).map((field) => field.join(': ')),
+      )
 
     test('its addresses stay closed while the authority is down', async () => {
-      const environment = { ...installation.environment, ...settings }
+      const environment = { ...installation.environment, ...application.settings }
       const waiting = superviseProcess([SERVER, 'serve'], {
         signal: 'TERM',
         directory: installation.directory,
@@ -164,7 +109,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
       expect(printed).not.toContain('"server.ready"')
       const management = `http://${installation.environment.SERVICE_MANAGEMENT_LISTEN}`
       expect((await fetch(`${management}/health/ready`)).status).toBe(200)
-      const closed = connectPlain(applicationPort, '127.0.0.1')
+      const closed = connectPlain(application.applicationPort, '127.0.0.1')
       const [error] = await once(closed, 'error')
       expect(error.code).toBe('ECONNREFUSED')
       expect(await waiting.stop()).toBe(0)
@@ -172,13 +117,13 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
 
     test('it is ready with a certificate that the root of the authority verifies', async () => {
       await pebble.start()
-      server = await installation.start(settings)
+      server = await installation.start(application.settings)
       await heard('"server.ready"')
       expect(await get('/healthz')).toContain(' 200 ')
-      const socket = await handshake()
+      const socket = await connection()
       expect(socket.getPeerCertificate().subjectaltname).toBe(`DNS:${DOMAIN}`)
       socket.destroy()
-      key = await release()
+      key = await application.release(server.management)
       expect(await hello()).toContain('"hello"')
     })
 
@@ -200,7 +145,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
       const socket = await realtime()
       const before = await serialOf()
       await expect.poll(serialOf, { timeout: DEADLINE_MS, interval: 500 }).not.toBe(before)
-      const pong = await answer(socket, { type: 'ping', nonce: 'open' })
+      const pong = await ask(socket, { type: 'ping', nonce: 'open' })
       expect(pong).toMatchObject({ type: 'pong', nonce: 'open' })
       socket.terminate()
       expect(lines()).toContain('server.certificate_replaced')
@@ -209,7 +154,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
     test('a server that was killed serves again, with its certificate or another', async () => {
       server.kill()
       await server.ended
-      server = await installation.start(settings)
+      server = await installation.start(application.settings)
       await heard('"server.ready"')
       expect(await hello()).toContain('"hello"')
       const file = readFileSync(join(installation.productRoot, 'acme/certificate.pem'), 'utf8')
@@ -220,7 +165,7 @@ describe.skipIf(NO_PEBBLE !== null).each(['1', '2'])(
 
     test('a damaged certificate file is replaced by an order', async () => {
       writeFileSync(join(installation.productRoot, 'acme/certificate.pem'), 'damaged')
-      server = await installation.start(settings)
+      server = await installation.start(application.settings)
       await heard('"server.ready"')
       expect(await hello()).toContain('"hello"')
       expect(await server.stop()).toBe(0)

@@ -5,31 +5,21 @@
  * @module-tag slow
  */
 import { once } from 'node:events'
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 import { connect as connectPlain, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { connect, type TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { WebSocket } from 'ws'
-import { realtimeProtocol } from '../../src/wire/realtime.ts'
+import type { WebSocket } from 'ws'
 import { type Certificate, selfSigned } from '../../testing/certificates.ts'
 import type { ServerProcess } from '../../testing/servers/server-process.ts'
 import { processesOf } from '../application-processes/processes.ts'
 import { argv } from '../argv.ts'
-import {
-  createInstallation,
-  type Environment,
-  type Installation,
-  productEnvironment,
-} from '../harness.ts'
+import { createInstallation, type Installation } from '../harness.ts'
+import { ask, callHeaders, handshake, openRealtime, TlsApplication } from './tls-application.ts'
 
 const DEADLINE_MS = 120_000
-const FUNCTIONS = `import { query, v } from 'svc'
-export const hello = query({
-  clients: ['confidential'], returns: v.string(), handler: () => 'hello',
-})
-`
 const first = selfSigned('localhost', 'first.test')
 const second = selfSigned('localhost', 'second.test')
 const trusted = [first.certificate, second.certificate]
@@ -37,12 +27,10 @@ const trusted = [first.certificate, second.certificate]
 interface Served {
   readonly installation: Installation
   readonly server: ServerProcess
-  readonly settings: Environment
+  readonly application: TlsApplication
   readonly key: string
-  readonly applicationPort: number
   readonly managementPort: number
   renew(given: Certificate): void
-  svc(args: readonly string[]): Promise<Record<string, never>>
 }
 
 /** Serves a Workspace at https://localhost; the client trusts both certificates. */
@@ -62,50 +50,29 @@ async function serve(processes: string): Promise<Served> {
   writeFileSync(within('trusted.pem'), trusted.join(''))
   const managementPort = Number(installation.environment.SERVICE_MANAGEMENT_LISTEN!.split(':')[1])
   const url = `https://localhost:${managementPort}`
-  const { SERVICE_APPLICATION_TLS_TERMINATED: _, ...product } = productEnvironment(installation)
-  const settings = {
-    ...product,
-    SERVICE_APPLICATION_PROCESSES: processes,
-    SERVICE_PUBLIC_MANAGEMENT_URL: url,
-    SERVICE_TLS_CERTIFICATE_FILE: within('tls.pem'),
-    SERVICE_TLS_KEY_FILE: within('tls.key'),
-  }
-  const svc = async (args: readonly string[], extra: Environment = {}) => {
-    const environment = { NODE_EXTRA_CA_CERTS: within('trusted.pem'), ...extra }
-    const result = await installation.svc(argv`${args} --json`, environment)
-    if (result.status !== 0) throw new Error(`${args.join(' ')}\n${result.stdout}${result.stderr}`)
-    return JSON.parse(result.stdout)
-  }
-  const root = argv`--root ${installation.productRoot}`
-  await svc(argv`init ${root} --workspace ${installation.workspace} --name Tls`)
-  writeFileSync(join(installation.workspace, 'functions/greeting.ts'), FUNCTIONS)
-  const server = await installation.start(settings)
-  const code = readFileSync(installation.codeFile, 'utf8').trim()
-  await svc(argv`login --url ${url} --code-env CODE`, { CODE: code })
-  const { projectId, environmentId } = JSON.parse(
-    readFileSync(join(installation.productRoot, 'service.json'), 'utf8'),
-  )
-  await svc(argv`link ${root} --project-id ${projectId} --environment-id ${environmentId}`)
-  await svc(argv`release --remote ${root} --channel production --no-typecheck`)
-  const named = argv`--remote ${root} --name caller`
-  const { client } = await svc(
-    argv`clients create ${named} --kind confidential --scopes query,realtime`,
-  )
-  const { key } = await svc(argv`credentials create ${named} --client ${client.clientId}`)
-  const applicationPort = Number(installation.applicationListen.split(':')[1])
-  return { installation, server, settings, key, applicationPort, managementPort, renew, svc }
+  const application = await TlsApplication.init(installation, {
+    processes,
+    settings: {
+      SERVICE_PUBLIC_MANAGEMENT_URL: url,
+      SERVICE_TLS_CERTIFICATE_FILE: within('tls.pem'),
+      SERVICE_TLS_KEY_FILE: within('tls.key'),
+    },
+    client: { NODE_EXTRA_CA_CERTS: within('trusted.pem') },
+  })
+  const server = await installation.start(application.settings)
+  const key = await application.release(url)
+  return { installation, application, server, key, managementPort, renew }
 }
 
 /** Calls the Function over a connection of its own. */
-function hello({ applicationPort, key }: Served): Promise<string> {
-  const headers = { 'x-service-key': key, 'x-service-target': 'channel:production' }
+function hello({ application: { applicationPort }, key }: Served): Promise<string> {
   return new Promise((resolve, reject) => {
     const sent = request(
       {
         host: 'localhost',
         port: applicationPort,
         path: '/v1/functions/greeting.hello',
-        headers,
+        headers: callHeaders(key),
         ca: trusted,
         agent: false,
       },
@@ -123,28 +90,16 @@ function hello({ applicationPort, key }: Served): Promise<string> {
 }
 
 /** Opens an authenticated connection, which stays open. */
-async function realtime({ applicationPort, key }: Served): Promise<WebSocket> {
-  const url = `wss://localhost:${applicationPort}/v1/realtime`
-  const socket = new WebSocket(url, realtimeProtocol(1), { ca: trusted })
-  await once(socket, 'open')
-  const answer = once(socket, 'message')
-  send(socket, { type: 'authenticate', applicationKey: key })
-  expect(String((await answer)[0])).toContain('"authenticated"')
-  return socket
+function realtime({ application: { applicationPort }, key }: Served): Promise<WebSocket> {
+  return openRealtime(`wss://localhost:${applicationPort}`, key, { ca: trusted })
 }
 
-function send(socket: WebSocket, message: object): void {
-  socket.send(JSON.stringify({ version: 1, ...message }))
-}
-
-async function handshake(port: number, options = {}): Promise<TLSSocket> {
-  const socket = connect({ host: 'localhost', port, ca: trusted, ...options })
-  await once(socket, 'secureConnect')
-  return socket
+function handshakeAt(port: number, options = {}): Promise<TLSSocket> {
+  return handshake({ host: 'localhost', port, ca: trusted, ...options })
 }
 
 async function namesAt(port: number): Promise<string> {
-  const socket = await handshake(port)
+  const socket = await handshakeAt(port)
   const { subjectaltname = '' } = socket.getPeerCertificate()
   socket.destroy()
   return subjectaltname
@@ -173,14 +128,14 @@ describe.each(['1', '2'])('a server that ends TLS, with %s application processes
   test('operators and callers use it without a proxy', async () => {
     expect(JSON.parse(await hello(served))).toMatchObject({ result: 'hello' })
     expect(served.server.management).toMatch(/^https:/)
-    const metrics = await served.svc(
+    const metrics = await served.application.svc(
       argv`metrics --root ${served.installation.productRoot} --remote`,
     )
     expect(JSON.stringify(metrics)).toContain('certificateRemainingMicros')
   })
 
   test('a caller without TLS, and one with TLS 1.1, gets no answer', async () => {
-    const plain = connectPlain(served.applicationPort, 'localhost')
+    const plain = connectPlain(served.application.applicationPort, 'localhost')
     plain.end('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
     let received = ''
     plain.setEncoding('latin1').on('data', (part) => {
@@ -190,14 +145,14 @@ describe.each(['1', '2'])('a server that ends TLS, with %s application processes
     await once(plain, 'close')
     expect(received).not.toContain('HTTP/')
     const old = { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' }
-    await expect(handshake(served.applicationPort, old)).rejects.toThrow()
+    await expect(handshakeAt(served.application.applicationPort, old)).rejects.toThrow()
   })
 
   test('a handshake that does not end is closed, however slowly its bytes arrive', async () => {
     // The head of a record and of a ClientHello of 508 bytes.
     const begun = Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3])
     const open = async (act: (socket: Socket) => void): Promise<void> => {
-      const socket = connectPlain(served.applicationPort, 'localhost')
+      const socket = connectPlain(served.application.applicationPort, 'localhost')
       socket.on('error', () => {})
       const closed = once(socket.resume(), 'close')
       await once(socket, 'connect')
@@ -217,13 +172,17 @@ describe.each(['1', '2'])('a server that ends TLS, with %s application processes
   })
 
   test('another server cannot share its address', async () => {
-    const { installation, settings } = served
-    const other = { ...settings, SERVICE_PRODUCT_ROOT: join(installation.directory, 'other') }
+    const { installation, application } = served
+    const other = {
+      ...application.settings,
+      SERVICE_PRODUCT_ROOT: join(installation.directory, 'other'),
+    }
     await expect(installation.start(other)).rejects.toThrow('SERVER_LISTEN_FAILED')
   })
 
   test('a new certificate serves new connections, and those that are open stay', async () => {
-    const { applicationPort, managementPort } = served
+    const { application, managementPort } = served
+    const { applicationPort } = application
     const socket = await realtime(served)
     let isRenewed = false
     let [calls, failures] = [0, 0]
@@ -245,46 +204,45 @@ describe.each(['1', '2'])('a server that ends TLS, with %s application processes
     await Promise.all(callers)
     console.log(`${failures} of ${calls} calls over new connections failed while it was renewed`)
     expect(calls).toBeGreaterThan(0)
-    const pong = once(socket, 'message')
-    send(socket, { type: 'ping', nonce: 'open' })
-    expect(JSON.parse(String((await pong)[0]))).toMatchObject({ type: 'pong', nonce: 'open' })
+    const pong = await ask(socket, { type: 'ping', nonce: 'open' })
+    expect(pong).toMatchObject({ type: 'pong', nonce: 'open' })
     socket.terminate()
     const events = () => served.server.lines.join('\n')
     expect(events()).toContain('server.certificate_replaced')
   })
 
   test('files that do not fit leave the certificate as it is', async () => {
-    const { applicationPort, server } = served
+    const { application, server } = served
     served.renew({ certificate: first.certificate, key: second.key })
     await expect
       .poll(() => server.lines.join('\n'), { timeout: DEADLINE_MS })
       .toContain('server.certificate_rejected')
-    expect(await namesAt(applicationPort)).toContain('second.test')
+    expect(await namesAt(application.applicationPort)).toContain('second.test')
     expect(JSON.parse(await hello(served))).toMatchObject({ result: 'hello' })
   })
 
   test.skipIf(processes === '1')(
     'a process that replaces another one serves the certificate before, and the repaired one',
     async () => {
-      const { applicationPort, server } = served
+      const { application, server } = served
       const { applications: killed } = processesOf(served)
       expect(killed).toHaveLength(Number(processes))
       for (const pid of killed) process.kill(pid, 'SIGKILL')
       await expect
         .poll(() => helloAgain(() => {}).catch(() => ''), { timeout: DEADLINE_MS })
         .toContain('hello')
-      expect(await namesAt(applicationPort)).toContain('second.test')
+      expect(await namesAt(application.applicationPort)).toContain('second.test')
       expect(server.lines.join('\n')).not.toContain('PRIVATE KEY')
       served.renew(first)
       const all = async () =>
-        Promise.all(Array.from({ length: 16 }, () => namesAt(applicationPort)))
+        Promise.all(Array.from({ length: 16 }, () => namesAt(application.applicationPort)))
       const repaired = Array.from({ length: 16 }, () => expect.stringContaining('first.test'))
       await expect.poll(all, { timeout: DEADLINE_MS }).toEqual(repaired)
     },
   )
 
   test('the server stops while connections of an earlier certificate are open', async () => {
-    const { applicationPort } = served
+    const { applicationPort } = served.application
     const socket = await realtime(served)
     served.renew(first)
     await expect
