@@ -1,4 +1,4 @@
-/** An application whose server ends TLS itself: its Workspace, its release, calls and connections. */
+/** An application whose server ends TLS itself: Workspace, release, calls and connections. */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -349,8 +349,8 @@ export const CODES = {
     kind: 'unavailable',
     message: 'Another file system, or none, is in the place of the one that has the backups.',
     next:
-      'Mount the file system of the backups again, then `svc backup create`. To use the one that is ' +
-      'there, restart the server.',
+      'Mount the file system of the backups again, then `svc backup create`. ' +
+      'To use the one that is there, restart the server.',
   },
   BACKUP_VERSION_UNKNOWN: {
     kind: 'invalid',

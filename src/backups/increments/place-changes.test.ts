@@ -1,4 +1,4 @@
-/** Bases that are asked for while file systems are mounted over the target, and unmounted. */
+/** Bases that are made while file systems are mounted over the target, and unmounted. */
 import { join } from 'node:path'
 import { generateX25519Identity } from 'age-encryption'
 import { afterEach, beforeEach, expect, test } from 'vitest'

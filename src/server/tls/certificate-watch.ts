@@ -93,7 +93,7 @@ export class CertificateWatch {
     if (!isRead && this.#unused !== null) this.#use(this.#unused)
   }
 
-  /** Uses a certificate that this process has written, whatever became of its file since. */
+  /** Uses a certificate that this process has written, in any state of its file. */
   offer(pair: CertificatePair): void {
     this.#seen = this.#state()
     this.#useAnother(pair)

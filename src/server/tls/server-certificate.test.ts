@@ -52,7 +52,7 @@ test('the files of the certificate are not watched after the stop', async () => 
   expect(certificate.isStopped).toBe(true)
 })
 
-describe('the first certificate of an authority', () => {
+describe('a server that orders its first certificate', () => {
   const NAME = 'one.test.example'
   const acme = {
     domains: [NAME],
@@ -113,7 +113,7 @@ describe('the first certificate of an authority', () => {
     await certificate.issued()
   }
 
-  test('is used although its file is damaged, which is then written again', async () => {
+  test('a certificate is used although its file is damaged, which is then written again', async () => {
     await order(() => writeFileSync(orderedPath, 'damaged'))
     expect(certificate.pair?.hosts).toEqual([NAME])
     await certificate.openListeners(() => undefined)
@@ -130,7 +130,7 @@ describe('the first certificate of an authority', () => {
     expect(events()).not.toContain('server.certificate_replaced')
   })
 
-  test('is used although its file is gone, which stays so', async () => {
+  test('a certificate is used although its file is gone, which stays so', async () => {
     await order(() => rmSync(orderedPath))
     expect(certificate.pair?.hosts).toEqual([NAME])
     certificate.watch(() => undefined)
@@ -139,7 +139,7 @@ describe('the first certificate of an authority', () => {
     expect(readOrderedPair(orderedPaths(acme))).toBeNull()
   })
 
-  test('is used although its file cannot be read, and later readings are tried', async () => {
+  test('a certificate is used although its file cannot be read, and the file is read again', async () => {
     await order(() => {
       rmSync(orderedPath)
       mkdirSync(orderedPath)
@@ -157,7 +157,7 @@ describe('the first certificate of an authority', () => {
     expect(readFileSync(orderedPath, 'utf8')).toBe(key.reveal())
   })
 
-  test('is tried again for addresses that cannot be opened, and reported once', async () => {
+  test('addresses that cannot be opened are tried again, and reported once', async () => {
     await order(() => undefined)
     let failures = 3
     const opened = certificate.openListeners(() => {
@@ -172,7 +172,7 @@ describe('the first certificate of an authority', () => {
     expect(status()).toBe('healthy')
   })
 
-  test('opens no address once the server has stopped', async () => {
+  test('no address is opened once the server has stopped', async () => {
     await order(() => undefined)
     await certificate.stop()
     let isOpened = false

@@ -1,7 +1,7 @@
 /**
  * The certificate of the listeners that end TLS: it is there at the start, in files, or the server
- * orders it by ACME. The watch of the files passes on each new one; one that this process ordered is
- * passed on from memory, so that no state of its file can keep it from use.
+ * orders it by ACME. The watch of the files passes on each new one. One that this process ordered
+ * is passed on from memory, so that no state of its file can keep it from use.
  */
 import type { ComponentHealth } from '../../engine/usage/health.ts'
 import type { ServerSettings } from '../../settings/settings.ts'
