@@ -113,7 +113,7 @@ describe('a server that orders its first certificate', () => {
     await certificate.issued()
   }
 
-  test('a certificate is used although its file is damaged, which is then written again', async () => {
+  test('a certificate with a damaged file is used, and the file is written again', async () => {
     await order(() => writeFileSync(orderedPath, 'damaged'))
     expect(certificate.pair?.hosts).toEqual([NAME])
     await certificate.openListeners(() => undefined)
@@ -130,7 +130,7 @@ describe('a server that orders its first certificate', () => {
     expect(events()).not.toContain('server.certificate_replaced')
   })
 
-  test('a certificate is used although its file is gone, which stays so', async () => {
+  test('a certificate with a missing file is used, and the file stays missing', async () => {
     await order(() => rmSync(orderedPath))
     expect(certificate.pair?.hosts).toEqual([NAME])
     certificate.watch(() => undefined)
@@ -139,7 +139,7 @@ describe('a server that orders its first certificate', () => {
     expect(readOrderedPair(orderedPaths(acme))).toBeNull()
   })
 
-  test('a certificate is used although its file cannot be read, and the file is read again', async () => {
+  test('a certificate with an unreadable file is used, and the file is read again', async () => {
     await order(() => {
       rmSync(orderedPath)
       mkdirSync(orderedPath)
