@@ -9,7 +9,7 @@ import { backupCommands } from './commands/backups/backups.ts'
 import { backupVerifyCommand } from './commands/backups/verify.ts'
 import { buildCommand } from './commands/build.ts'
 import { callCommand } from './commands/call.ts'
-import { functionsCommand, tablesCommand } from './commands/catalogs.ts'
+import { functionFiguresCommand, functionsCommand, tablesCommand } from './commands/catalogs.ts'
 import { clientCommands } from './commands/clients.ts'
 import { completionCommand } from './commands/completion/completion.ts'
 import { configCommands } from './commands/config.ts'
@@ -101,6 +101,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...storageKeyCommands,
   ...fileCommands,
   functionsCommand,
+  functionFiguresCommand,
   tablesCommand,
   ...dataCommands,
   ...importCommands,

@@ -178,9 +178,18 @@ function engineParts(options: EngineOptions) {
   const actions = new Actions({ ...port, queries, mutations, requests, documents })
   const retention = new Retention({ store, committer, system, log })
   const preparations = new Preparations(store, committer, tables, options)
-  const calls = new CallAdmission({ preparations, queries, mutations, actions, inFlight, system })
+  const { metrics } = options
+  const calls = new CallAdmission({
+    preparations,
+    queries,
+    mutations,
+    actions,
+    inFlight,
+    system,
+    metrics,
+  })
   const subscriptions = new Subscriptions({ ...port, calls })
-  const { metrics, timers, traces } = options
+  const { timers, traces } = options
   const scheduling = { store, committer, documents, tables, calls, system, log, metrics, traces }
   const scheduler = new Scheduler({
     ...scheduling,

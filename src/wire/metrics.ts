@@ -1,5 +1,5 @@
 /** Metrics of the server's process (contract/wire.md, Metrics). */
-import { Micros, U64 } from './fields.ts'
+import { idField, Micros, U64 } from './fields.ts'
 import { type Infer, schema } from './schema.ts'
 
 const Numbers = schema({ '[string]': U64 })
@@ -22,3 +22,33 @@ export const MetricsReport = schema({
   histograms: schema({ '[string]': Histogram }),
 })
 export type MetricsReport = Infer<typeof MetricsReport>
+
+const OptionalU64 = U64.or('null')
+/** Calls of each Function of a target in the last hour, in all processes of the server. */
+export const FunctionFiguresReport = schema({
+  version: '1',
+  releaseId: idField('rel'),
+  collectedAtMicros: Micros,
+  /** The figures have no call before this. */
+  sinceMicros: Micros,
+  /** The Functions that were called, sorted by name. */
+  functions: [
+    {
+      name: 'string',
+      kind: "'query' | 'mutation' | 'action'",
+      /** All calls, with those that were answered from the cache. */
+      calls: U64,
+      cached: U64,
+      /** Calls that ended with an error below 500, such as one that the Function declares. */
+      rejected: U64,
+      /** Calls that ended with an error of 500 or more. */
+      failed: U64,
+      /** Percentiles of the time from admission to the result; null where no call was executed. */
+      p50Micros: OptionalU64,
+      p95Micros: OptionalU64,
+      p99Micros: OptionalU64,
+    },
+    '[]',
+  ],
+})
+export type FunctionFiguresReport = Infer<typeof FunctionFiguresReport>

@@ -147,6 +147,7 @@ export const BODIES: Readonly<Record<string, object | null | typeof FRAME>> = {
   [`GET ${BASE}/instances/doctor`]: null,
   [`GET ${BASE}/instances/healthz`]: null,
   [`GET ${BASE}/metrics`]: null,
+  [`GET ${BASE}/metrics/functions`]: null,
   [`GET ${BASE}/crons`]: null,
   [`PUT ${BASE}/crons/:cron/activation`]: {
     expectedRevision: 0,

@@ -71,7 +71,7 @@ import {
 import { listSessions, revokeSession } from '../../wire/operations/identity/sessions.ts'
 import { readHealth, runDoctor } from '../../wire/operations/instances.ts'
 import { listLogs } from '../../wire/operations/logs.ts'
-import { readMetrics } from '../../wire/operations/metrics.ts'
+import { readFunctionFigures, readMetrics } from '../../wire/operations/metrics.ts'
 import type { ManagementOperation } from '../../wire/operations/operation.ts'
 import { retireRelease, validateRelease } from '../../wire/operations/releases.ts'
 import { cancelScheduled, listScheduled } from '../../wire/operations/schedules.ts'
@@ -83,6 +83,7 @@ export const CONSOLE_OPERATIONS = {
   readHealth,
   readEnvironment,
   readMetrics,
+  readFunctionFigures,
   readStatus,
   readServingPolicy,
   setServingPolicy,

@@ -12,6 +12,7 @@ import { CALL_WAIT_MILLIS_MAX } from '../limits.ts'
 import { ActiveCalls } from '../releases/active-calls.ts'
 import type { Release } from '../releases/executable-release.ts'
 import { Preparations } from '../releases/preparations.ts'
+import { FunctionFigures } from '../../telemetry/metrics/function-figures.ts'
 import { type AdmissionPort, CallAdmission } from './call-admission.ts'
 
 const KINDS = ['query', 'mutation', 'action'] as const
@@ -38,7 +39,8 @@ function bench() {
     mutations: { invoke },
     actions: { invoke },
   }
-  const port = { ...kinds, preparations, inFlight, system }
+  const metrics = { functions: new FunctionFigures() }
+  const port = { ...kinds, preparations, inFlight, system, metrics }
   const calls = new CallAdmission(port as unknown as AdmissionPort)
   const definition = (kind: FunctionKind) => ({
     name: kind,

@@ -1,7 +1,8 @@
 /** Admits calls of an engine: bounds their number, prepares the Release, checks the arguments. */
-import { Fault } from '../../errors/fault.ts'
+import { Fault, isFault } from '../../errors/fault.ts'
 import type { MaybePromise } from '../../system/maybe-promise.ts'
 import type { System } from '../../system/system.ts'
+import type { CallEnd, FunctionFigures } from '../../telemetry/metrics/function-figures.ts'
 import type { ActionOutcome, Actions } from '../actions/actions.ts'
 import {
   ArgumentChecks,
@@ -37,6 +38,7 @@ export interface AdmissionPort {
   readonly actions: Pick<Actions, 'invoke'>
   readonly inFlight: ActiveCalls
   readonly system: Pick<System, 'monotonicMillis'>
+  readonly metrics: { readonly functions: FunctionFigures }
 }
 
 type Input<R> = R & {
@@ -79,7 +81,10 @@ export class CallAdmission {
     if (prepared === null) return this.#admitInTime(request, this.#query, this.#queryWait)
     const checked = this.#argumentChecks.check(prepared, request)
     const cached = queries.find(cacheKeysOf(request, checked.callKey))
-    return cached ?? this.#admitInTime(request, this.#query, this.#queryWait, checked)
+    if (cached === null) return this.#admitInTime(request, this.#query, this.#queryWait, checked)
+    const { metrics, system } = this.#port
+    metrics.functions.cached(request.release, request.definition, system.monotonicMillis())
+    return cached
   }
 
   /**
@@ -134,14 +139,21 @@ export class CallAdmission {
     wait: ExpectedWait | null,
     checked?: CheckedCall,
   ): Promise<T> {
-    const { inFlight, preparations, system } = this.#port
-    if (request.context.scheduledId === undefined) this.#calledMillis = system.monotonicMillis()
+    const { inFlight, preparations, system, metrics } = this.#port
+    const startedMillis = system.monotonicMillis()
+    if (request.context.scheduledId === undefined) this.#calledMillis = startedMillis
     if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
     const endActive = inFlight.begin(request.release)
     const arrival = wait?.begin()
-    const end = () => {
+    const end = (as: CallEnd) => {
       endActive()
       if (arrival !== undefined) wait?.end(arrival)
+      const { release, definition } = request
+      metrics.functions.ended(release, definition, {
+        as,
+        startedMillis,
+        nowMillis: system.monotonicMillis(),
+      })
     }
     const prepared = preparations.find(request.release.releaseId)
     const span = startInvocation(request, request.release.releaseId)
@@ -151,7 +163,10 @@ export class CallAdmission {
       prepared === null
         ? this.#prepareAndExecute(input, execute)
         : checkAndExecute(prepared, input, execute, checked)
-    call.then(end, end)
+    call.then(
+      () => end('succeeded'),
+      (error: unknown) => end(isFault(error) && error.status < 500 ? 'rejected' : 'failed'),
+    )
     return span === null ? call : endWith(span, call)
   }
 

@@ -1,7 +1,9 @@
 /** Metrics of the server's process: as JSON, or as text for a collector. */
+import { listFunctions } from '../../product/releases/catalogs.ts'
+import type { FunctionFigure } from '../../telemetry/metrics/function-figures.ts'
 import type { Collected, Metrics } from '../../telemetry/metrics/metrics.ts'
 import { openMetricsText, prometheusText } from '../../telemetry/metrics/open-metrics.ts'
-import type { MetricsReport } from '../../wire/metrics.ts'
+import type { FunctionFiguresReport, MetricsReport } from '../../wire/metrics.ts'
 import {
   metricsOperations,
   OPEN_METRICS,
@@ -9,9 +11,10 @@ import {
   readMetrics,
 } from '../../wire/operations/metrics.ts'
 import { preferredType } from '../media-types.ts'
+import type { ProductApp } from './product-app.ts'
 import { bind, type Route } from './route.ts'
 
-export interface MetricsApp {
+export interface MetricsApp extends ProductApp {
   readonly metrics: Metrics
 }
 
@@ -30,6 +33,22 @@ export const metricsRoutes: readonly Route<MetricsApp>[] = bind(metricsOperation
       return { status: 200, text: openMetricsText(collected), contentType }
     }
     return { status: 200, body: reportOf(collected) }
+  },
+
+  async readFunctionFigures({ app, query }) {
+    const { releaseId, functions } = await listFunctions(app.product, query.target)
+    const kinds = new Map(functions.map(({ name, kind }) => [name, kind]))
+    const { metrics } = app
+    const { collectedAtMicros, sinceMicros, ...collected } =
+      await metrics.collectFunctions(releaseId)
+    const body: FunctionFiguresReport = {
+      version: 1,
+      releaseId,
+      collectedAtMicros: String(collectedAtMicros),
+      sinceMicros: String(sinceMicros),
+      functions: collected.functions.flatMap((figure) => figureFields(figure, kinds)),
+    }
+    return { status: 200, body }
   },
 })
 
@@ -55,6 +74,30 @@ function reportOf(collected: Collected): MetricsReport {
       ]),
     ),
   }
+}
+
+type FigureFields = FunctionFiguresReport['functions']
+
+function figureFields(
+  { function: name, ...figure }: FunctionFigure,
+  kinds: ReadonlyMap<string, FigureFields[number]['kind']>,
+): FigureFields {
+  const kind = kinds.get(name)
+  if (kind === undefined) return []
+  const micros = (value: number | null) => (value === null ? null : String(Math.round(value)))
+  return [
+    {
+      name,
+      kind,
+      calls: String(figure.calls),
+      cached: String(figure.cached),
+      rejected: String(figure.rejected),
+      failed: String(figure.failed),
+      p50Micros: micros(figure.p50Micros),
+      p95Micros: micros(figure.p95Micros),
+      p99Micros: micros(figure.p99Micros),
+    },
+  ]
 }
 
 function texts(values: { readonly [name: string]: number }): Record<string, string> {

@@ -128,6 +128,7 @@ describe('access', () => {
       'GET {base}/instances/healthz environments:read',
       'GET {base}/instances/doctor environments:manage',
       'GET {base}/metrics usage:read',
+      'GET {base}/metrics/functions usage:read',
     ])
   })
 })

@@ -320,6 +320,7 @@ const STEPS: readonly Step[] = [
     }),
   ],
   ['readMetrics', 200],
+  ['readFunctionFigures', 200, () => ({ query: { target: 'channel:production' } })],
   ['listLogs', 200, () => ({ query: { after: undefined } })],
   ['readLogArchive', 200],
   ['pruneLogs', 200, () => ({ body: { apply: false, environmentId: undefined } })],

@@ -42,6 +42,7 @@ import { type Counts, SharedCounts } from '../../system/memory/shared-counts.ts'
 import { mapSharedMemory } from '../../system/memory/shared-memory.ts'
 import { realSystem, type System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { FunctionCounts } from '../../telemetry/metrics/function-figures.ts'
 import { Metrics } from '../../telemetry/metrics/metrics.ts'
 import { watchProcess } from '../../telemetry/metrics/process.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
@@ -91,7 +92,14 @@ export async function runApplicationProcess(io: ServerIo): Promise<void> {
       else follower.note(message)
     },
     onRequest: async (request) => {
-      return request.kind === 'warm' ? follower.warm(request.releaseId) : (opened?.status() ?? null)
+      switch (request.kind) {
+        case 'warm':
+          return follower.warm(request.releaseId)
+        case 'status':
+          return opened?.status() ?? null
+        case 'functions':
+          return opened?.functionsOf(request.releaseId) ?? []
+      }
     },
     onReceived: () => follower.received(),
     lost: () => new Fault('RESULT_UNCERTAIN', { detail: 'the main process has ended' }),
@@ -110,6 +118,7 @@ export async function runApplicationProcess(io: ServerIo): Promise<void> {
 
 interface OpenApplication {
   status(): ProcessStatus
+  functionsOf(releaseId: string): FunctionCounts[]
   drain(): Promise<void>
 }
 
@@ -175,6 +184,7 @@ async function open(
   report()
   return {
     status,
+    functionsOf: (releaseId) => metrics.ownFunctions(releaseId),
     async drain() {
       // Spreading the reconnections of many clients takes seconds, in which calls are still served.
       await origin.drain()

@@ -25,6 +25,7 @@ import { SharedCounts, sharedCountsBytes } from '../../system/memory/shared-coun
 import { createSharedMemory } from '../../system/memory/shared-memory.ts'
 import type { System } from '../../system/system.ts'
 import type { Logger } from '../../telemetry/log.ts'
+import type { FunctionCounts } from '../../telemetry/metrics/function-figures.ts'
 import { addedCounts, type Metrics, type ProcessMetrics } from '../../telemetry/metrics/metrics.ts'
 import type { Traces } from '../../telemetry/traces/spans.ts'
 import type { ReleaseId } from '../../value/ids.ts'
@@ -138,6 +139,7 @@ export class ApplicationProcesses {
     options.metrics.addProcesses({
       refresh: () => this.#refresh(),
       reported: () => this.#reported(),
+      functionsOf: (releaseId) => this.#functionsOf(releaseId),
     })
   }
 
@@ -359,15 +361,24 @@ export class ApplicationProcesses {
 
   /** Never rejects: a process that does not answer counts with what it has reported before. */
   async #refresh(): Promise<void> {
+    // Where a process has ended, its last report was added to `#ended`.
+    await this.#askEach(askStatus)
+  }
+
+  /** Never rejects: a process that has ended or does not answer is omitted. */
+  async #functionsOf(releaseId: string): Promise<FunctionCounts[][]> {
+    const answers: FunctionCounts[][] = []
+    await this.#askEach(async ({ channel }) => {
+      answers.push(await channel.ask<FunctionCounts[]>({ kind: 'functions', releaseId }))
+    })
+    return [...answers]
+  }
+
+  /** Resolves when each process has answered or ended, at the latest after STATUS_MILLIS_MAX. */
+  async #askEach(ask: (each: ApplicationProcess) => Promise<void>): Promise<void> {
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(late.resolve, STATUS_MILLIS_MAX)
-    const all = [...this.#processes].map(async (each) => {
-      try {
-        await askStatus(each)
-      } catch {
-        // The process has ended, and its last report was added to `#ended`.
-      }
-    })
+    const all = [...this.#processes].map((each) => ask(each).catch(() => undefined))
     await Promise.race([Promise.all(all), late.promise])
     clearTimeout(timer)
   }

@@ -90,6 +90,8 @@ export interface MainSide {
     | { readonly kind: 'warm'; readonly releaseId: ReleaseId }
     /** Asks for a `ProcessStatus`; null from a process that is not open yet. */
     | { readonly kind: 'status' }
+    /** Asks for the `FunctionCounts` of a Release; none from a process that is not open yet. */
+    | { readonly kind: 'functions'; readonly releaseId: string }
 }
 
 /** The report of an application process. */

@@ -11,6 +11,13 @@ import {
   HISTOGRAMS,
   type HistogramName,
 } from './definitions.ts'
+import {
+  addedFigures,
+  FIGURES_MILLIS,
+  type FunctionCounts,
+  type FunctionFigure,
+  FunctionFigures,
+} from './function-figures.ts'
 
 /** A counter. It is exact up to 2^53, which takes 285 years at a million per second. */
 export class Counter {
@@ -67,17 +74,31 @@ export interface MetricsProcesses {
   refresh(): Promise<void>
   /** Returns the metrics that each process has reported last. */
   reported(): Iterable<ProcessMetrics>
+  /**
+   * Asks the processes for the figures of the Functions of a Release. Omits a process that does not
+   * answer in time.
+   */
+  functionsOf(releaseId: string): Promise<readonly (readonly FunctionCounts[])[]>
+}
+
+/** The figures of the Functions of a Release, sorted by name. */
+export interface CollectedFunctions {
+  readonly collectedAtMicros: bigint
+  /** The figures have no call before this. */
+  readonly sinceMicros: bigint
+  readonly functions: readonly FunctionFigure[]
 }
 
 export class Metrics {
   readonly counters = mapValues(COUNTERS, () => new Counter())
   readonly histograms = mapValues(HISTOGRAMS, () => new Histogram())
-  readonly #system: Pick<System, 'nowMicros'>
+  readonly functions = new FunctionFigures()
+  readonly #system: Pick<System, 'nowMicros' | 'monotonicMillis'>
   readonly #startedAtMicros: bigint
   readonly #sources: (() => ProvidedMetrics)[] = []
   #processes: MetricsProcesses | null = null
 
-  constructor(system: Pick<System, 'nowMicros'>) {
+  constructor(system: Pick<System, 'nowMicros' | 'monotonicMillis'>) {
     this.#system = system
     this.#startedAtMicros = system.nowMicros()
   }
@@ -118,6 +139,21 @@ export class Metrics {
       gauges,
       histograms: mapValues(histograms, collectedHistogram),
     }
+  }
+
+  /** The figures of the Functions of a Release in this process alone. */
+  ownFunctions(releaseId: string): FunctionCounts[] {
+    return this.functions.read(releaseId, this.#system.monotonicMillis())
+  }
+
+  /** Adds up the figures of the Functions of a Release in all processes. */
+  async collectFunctions(releaseId: string): Promise<CollectedFunctions> {
+    const others = (await this.#processes?.functionsOf(releaseId)) ?? []
+    const functions = addedFigures([this.ownFunctions(releaseId), ...others])
+    const collectedAtMicros = this.#system.nowMicros()
+    const earliest = collectedAtMicros - BigInt(FIGURES_MILLIS) * 1_000n
+    const sinceMicros = earliest > this.#startedAtMicros ? earliest : this.#startedAtMicros
+    return { collectedAtMicros, sinceMicros, functions }
   }
 
   #collectOwn() {

@@ -1,6 +1,7 @@
 /** Metrics of the server's process: as JSON, or as text for a collector. */
+import { CatalogQuery } from '../catalogs.ts'
 import { JSON_MEDIA_TYPE } from '../media-types.ts'
-import { MetricsReport } from '../metrics.ts'
+import { FunctionFiguresReport, MetricsReport } from '../metrics.ts'
 import { environmentOperation } from './operation.ts'
 
 export const OPEN_METRICS = 'application/openmetrics-text'
@@ -17,4 +18,15 @@ export const readMetrics = environmentOperation({
   replies: { 200: MetricsReport },
 })
 
-export const metricsOperations = { readMetrics }
+export const readFunctionFigures = environmentOperation({
+  method: 'GET',
+  path: '/metrics/functions',
+  name: 'readFunctionFigures',
+  summary: 'Returns calls, errors and percentiles of durations of the Functions of a target.',
+  capability: 'usage:read',
+  query: CatalogQuery,
+  replies: { 200: FunctionFiguresReport },
+  errors: ['PRODUCT_INVALID', 'PRODUCT_RELEASE_RETIRED'],
+})
+
+export const metricsOperations = { readMetrics, readFunctionFigures }
