@@ -23,7 +23,6 @@ export const MetricsReport = schema({
 })
 export type MetricsReport = Infer<typeof MetricsReport>
 
-const OptionalU64 = U64.or('null')
 /** Calls of each Function of a target in the last hour, in all processes of the server. */
 export const FunctionFiguresReport = schema({
   version: '1',
@@ -44,9 +43,9 @@ export const FunctionFiguresReport = schema({
       /** Calls that ended with an error of 500 or more. */
       failed: U64,
       /** Percentiles of the time from admission to the result; null where no call was executed. */
-      p50Micros: OptionalU64,
-      p95Micros: OptionalU64,
-      p99Micros: OptionalU64,
+      p50Micros: [U64, '|', 'null'],
+      p95Micros: [U64, '|', 'null'],
+      p99Micros: [U64, '|', 'null'],
     },
     '[]',
   ],

@@ -8,12 +8,14 @@ import { Table } from '../../parts/table.tsx'
 import { TargetChoice, useTarget } from '../../parts/targets.tsx'
 import { call } from '../../requests.ts'
 import { environmentId, hrefOf, may, route } from '../../state.ts'
+import { FiguresNote, figureColumns, loadFigures } from './figures.tsx'
 import type { FunctionField } from './function-field.ts'
 import { RunSection } from './run-form.tsx'
 
 const FAILURES_MAX = 20
 const FAILURES_MS = 3_000
 const USAGE_MAX = 30
+const FIGURES_MS = 5_000
 
 export function FunctionsPage() {
   const { targets, target } = useTarget()
@@ -61,11 +63,16 @@ function List({
   target: string
   functions: readonly FunctionField[]
 }) {
+  const id = environmentId.value
+  const figures = useLoaded(`${id} ${target}`, (background) => loadFigures(target, background), {
+    everyMs: FIGURES_MS,
+  })
   return (
-    <Section title="Catalog">
+    <Section title="Catalog" actions={<Reload of={[figures]} />}>
       <div class="filters">
         <TargetChoice targets={targets} target={target} />
       </div>
+      <FiguresNote of={figures} />
       {functions.length === 0 ? (
         <Empty>The Release of this target has no Functions.</Empty>
       ) : (
@@ -83,6 +90,7 @@ function List({
               ),
             },
             { head: 'Kind', cell: ({ kind }) => kind },
+            ...figureColumns(figures.value),
             { head: 'Visibility', cell: ({ visibility }) => visibility },
             { head: 'User identity', cell: ({ auth }) => auth },
             {
