@@ -100,6 +100,41 @@ describe('the query cache', () => {
   })
 })
 
+describe('the figures of Functions', () => {
+  test('a call counts for its Function by its end, cached or executed', async () => {
+    const { releaseId } = bench.release
+    const figures = async () => {
+      const { functions } = await bench.metrics.collectFunctions(releaseId)
+      return new Map(functions.map((each) => [each.function, each]))
+    }
+    const before = await figures()
+    await call('add', { text: 'third' })
+    for (let i = 0; i < 5; i++) await call('list')
+    await expect(call('list', { more: 1n })).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
+    await expect(call('add', { more: 1n })).rejects.toMatchObject({ code: 'ARGUMENTS_INVALID' })
+    await expect(call('throws')).rejects.toMatchObject({ code: 'FUNCTION_FAILED' })
+    await expect(call('fails')).rejects.toMatchObject({ code: 'APP_NO' })
+    await call('reach')
+    const after = await figures()
+    const grown = (name: string) => {
+      const [was, is] = [before.get(name), after.get(name)!]
+      return [
+        is.calls - (was?.calls ?? 0),
+        is.cached - (was?.cached ?? 0),
+        is.rejected - (was?.rejected ?? 0),
+        is.failed - (was?.failed ?? 0),
+      ]
+    }
+    expect(grown('add')).toEqual([2, 0, 1, 0])
+    expect(grown('list')).toEqual([6, 3, 1, 0])
+    expect(grown('throws')).toEqual([1, 0, 0, 1])
+    expect(grown('fails')).toEqual([1, 0, 1, 0])
+    expect(grown('reach')).toEqual([1, 0, 0, 0])
+    expect(after.get('reach')!.p50Micros).toBeGreaterThan(0)
+    expect([...after.keys()].filter((name) => !bench.release.functions.has(name))).toEqual([])
+  })
+})
+
 describe('calls', () => {
   test('calls are counted once each, by outcome', async () => {
     const names = [

@@ -79,12 +79,31 @@ export class CallAdmission {
     const { preparations, queries } = this.#port
     const prepared = preparations.find(request.release.releaseId)
     if (prepared === null) return this.#admitInTime(request, this.#query, this.#queryWait)
-    const checked = this.#argumentChecks.check(prepared, request)
+    const checked = this.#check(prepared, request)
     const cached = queries.find(cacheKeysOf(request, checked.callKey))
     if (cached === null) return this.#admitInTime(request, this.#query, this.#queryWait, checked)
     const { metrics, system } = this.#port
     metrics.functions.cached(request.release, request.definition, system.monotonicMillis())
     return cached
+  }
+
+  #check(prepared: PreparedRelease, request: QueryRequest): CheckedCall {
+    try {
+      return this.#argumentChecks.check(prepared, request)
+    } catch (error) {
+      const nowMillis = this.#port.system.monotonicMillis()
+      this.#count(request, endOf(error), nowMillis, nowMillis)
+      throw error
+    }
+  }
+
+  #count(
+    { release, definition }: QueryRequest,
+    as: CallEnd,
+    startedMillis: number,
+    nowMillis: number,
+  ) {
+    this.#port.metrics.functions.ended(release, definition, { as, startedMillis, nowMillis })
   }
 
   /**
@@ -139,7 +158,7 @@ export class CallAdmission {
     wait: ExpectedWait | null,
     checked?: CheckedCall,
   ): Promise<T> {
-    const { inFlight, preparations, system, metrics } = this.#port
+    const { inFlight, preparations, system } = this.#port
     const startedMillis = system.monotonicMillis()
     if (request.context.scheduledId === undefined) this.#calledMillis = startedMillis
     if (inFlight.count >= INVOCATIONS_MAX) return Promise.reject(new Fault('BUSY'))
@@ -148,12 +167,7 @@ export class CallAdmission {
     const end = (as: CallEnd) => {
       endActive()
       if (arrival !== undefined) wait?.end(arrival)
-      const { release, definition } = request
-      metrics.functions.ended(release, definition, {
-        as,
-        startedMillis,
-        nowMillis: system.monotonicMillis(),
-      })
+      this.#count(request, as, startedMillis, system.monotonicMillis())
     }
     const prepared = preparations.find(request.release.releaseId)
     const span = startInvocation(request, request.release.releaseId)
@@ -165,7 +179,7 @@ export class CallAdmission {
         : checkAndExecute(prepared, input, execute, checked)
     call.then(
       () => end('succeeded'),
-      (error: unknown) => end(isFault(error) && error.status < 500 ? 'rejected' : 'failed'),
+      (error: unknown) => end(endOf(error)),
     )
     return span === null ? call : endWith(span, call)
   }
@@ -181,6 +195,10 @@ export class CallAdmission {
     const prepared = await this.#awaited.prepare(request.release, { deadline, signal })
     return checkAndExecute(prepared, { ...request, arrivedMillis }, execute)
   }
+}
+
+function endOf(error: unknown): CallEnd {
+  return isFault(error) && error.status < 500 ? 'rejected' : 'failed'
 }
 
 function checkAndExecute<R extends QueryRequest, T>(

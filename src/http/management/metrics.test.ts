@@ -3,9 +3,11 @@ import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseOpenMetrics } from '../../../testing/open-metrics.ts'
 import { answer, ProductRoutes, rejection } from '../../../testing/product-routes.ts'
+import { publishRelease } from '../../../testing/products.ts'
 import { COUNTERS } from '../../telemetry/metrics/definitions.ts'
+import { FunctionFigures } from '../../telemetry/metrics/function-figures.ts'
 import { CAPABILITIES } from '../../value/capabilities.ts'
-import { MetricsReport } from '../../wire/metrics.ts'
+import { FunctionFiguresReport, MetricsReport } from '../../wire/metrics.ts'
 
 const PROMTOOL = '/usr/bin/promtool'
 
@@ -138,6 +140,72 @@ describe('metrics', () => {
     await rejection(routes.call('GET', METRICS), 403, 'PLATFORM_ACCESS_DENIED')
     routes.capabilities = ['usage:read']
     expect((await routes.call('GET', METRICS)).status).toBe(200)
+    routes.capabilities = CAPABILITIES
+  })
+})
+
+describe('figures of Functions', () => {
+  const FIGURES = '/metrics/functions'
+  const declared = { visibility: 'internal', clients: [], auth: 'none', arguments: {} } as const
+  let releaseId: string
+
+  beforeAll(async () => {
+    const functions = (['notes.add', 'notes.list'] as const).map((name) => ({
+      ...declared,
+      name,
+      kind: name === 'notes.add' ? ('mutation' as const) : ('query' as const),
+      returns: { type: 'null' as const },
+      errors: {},
+    }))
+    ;({ releaseId } = await publishRelease(routes.harness, { source: 'figures', functions }))
+  })
+
+  test('figures name the Functions of the Release alone, in all processes', async () => {
+    const { metrics, harness } = routes
+    const nowMillis = harness.system.monotonicMillis()
+    const call = { startedMillis: nowMillis - 20, nowMillis }
+    const [release, list] = [{ releaseId }, { name: 'notes.list' }]
+    metrics.functions.ended(release, list, { ...call, as: 'succeeded' })
+    metrics.functions.ended(release, list, { ...call, as: 'failed' })
+    metrics.functions.cached(release, list, nowMillis)
+    metrics.functions.cached(release, { name: '<b>none</b>' }, nowMillis)
+    metrics.functions.cached({ releaseId: 'rel_other' }, list, nowMillis)
+    const other = new FunctionFigures()
+    other.ended(release, list, { ...call, as: 'rejected' })
+    other.cached(release, { name: 'notes.add' }, nowMillis)
+    metrics.addProcesses({
+      refresh: async () => undefined,
+      reported: () => [],
+      functionsOf: async (asked) => [other.read(asked, nowMillis)],
+    })
+    const path = `${FIGURES}?target=release:${releaseId}`
+    const found = await answer(routes.call('GET', path), 200, FunctionFiguresReport)
+    expect(found.releaseId).toBe(releaseId)
+    expect(found.collectedAtMicros).toBe(String(harness.system.nowMicros()))
+    expect(BigInt(found.sinceMicros)).toBeLessThanOrEqual(BigInt(found.collectedAtMicros))
+    const none = { p50Micros: null, p95Micros: null, p99Micros: null }
+    const counts = { cached: '1', rejected: '0', failed: '0' }
+    expect(found.functions).toMatchObject([
+      { name: 'notes.add', kind: 'mutation', calls: '1', ...counts, ...none },
+      { name: 'notes.list', kind: 'query', calls: '4', cached: '1', rejected: '1', failed: '1' },
+    ])
+    const { p50Micros, p99Micros } = found.functions[1]!
+    expect(Math.abs(Number(p50Micros) - 20_000)).toBeLessThan(1_000)
+    expect(p99Micros).toBe(p50Micros)
+  })
+
+  test('a target is required and must exist', async () => {
+    await rejection(routes.call('GET', FIGURES), 400, 'PRODUCT_INVALID')
+    const absent = routes.call('GET', `${FIGURES}?target=channel:none`)
+    await rejection(absent, 404, 'PRODUCT_NOT_FOUND')
+  })
+
+  test('require usage:read', async () => {
+    const path = `${FIGURES}?target=release:${releaseId}`
+    routes.capabilities = CAPABILITIES.filter((capability) => capability !== 'usage:read')
+    await rejection(routes.call('GET', path), 403, 'PLATFORM_ACCESS_DENIED')
+    routes.capabilities = ['usage:read']
+    expect((await routes.call('GET', path)).status).toBe(200)
     routes.capabilities = CAPABILITIES
   })
 })
