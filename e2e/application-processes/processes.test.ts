@@ -169,6 +169,12 @@ test('metrics and health add up what all processes report, and never decrease', 
   const metrics = () => app.svc(argv`metrics ${remote()}`)
   const subscribers = await subscribeEverywhere()
   const connections = await connectToAll(app, 1)
+  const callsOfRead = async () => {
+    const stats = argv`functions stats --target channel:production ${remote()}`
+    const { functions } = await app.svc(stats)
+    return Number(functions.find((each: Json) => each.name === 'seen.read')?.calls ?? 0)
+  }
+  const callsBefore = await callsOfRead()
   const before = await metrics()
   for (const { connection } of connections) {
     const call = { kind: 'query', function: 'seen.read', arguments: input, key } as const
@@ -179,6 +185,7 @@ test('metrics and health add up what all processes report, and never decrease', 
   // At once: a reader of metrics need not wait until each process has reported.
   expect(await grown('queriesSucceeded')).toBe(5 * connections.length)
   expect(Number((await metrics()).gauges.realtimeConnections)).toBe(subscribers.length)
+  expect((await callsOfRead()) - callsBefore).toBe(5 * connections.length)
   const { counters } = await metrics()
   const { components } = await app.svc(argv`health ${remote()}`)
   expect(components).toContainEqual({ name: 'realtime', status: 'healthy' })

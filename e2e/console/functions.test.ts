@@ -182,6 +182,24 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.isAccessible('run-result')
   })
 
+  test('the catalog shows calls, failures and percentiles of each Function, or none', async () => {
+    for (let i = 0; i < 4; i++) await titles()
+    await page.show(`functions?target=${TARGET}`)
+    await page.sees('Durations are those of executed calls')
+    const cells = (name: string) =>
+      page.tab.evaluate<string[]>(
+        `[...document.querySelectorAll('[aria-label="Functions"] tbody tr')]
+          .filter((row) => row.cells[0].innerText.includes('forms.${name}'))
+          .flatMap((row) => [...row.cells].slice(2, 8).map((cell) => cell.innerText))`,
+      )
+    await expect.poll(async () => Number((await cells('titles'))[0])).toBeGreaterThanOrEqual(4)
+    const [, rejected, failed, ...percentiles] = await cells('titles')
+    expect([rejected, failed]).toEqual(['0', '0'])
+    for (const each of percentiles) expect(each).toMatch(/^[0-9.]+ (µs|ms|s)$/)
+    expect(await cells('mine')).toEqual(['–', '–', '–', '–', '–', '–'])
+    await page.isAccessible('function-figures')
+  })
+
   test('arguments that do not fit are named at their fields, and nothing is sent', async () => {
     await show('titles')
     await show('echo')

@@ -195,7 +195,9 @@ describe('figures of Functions', () => {
   })
 
   test('a target is required and must exist', async () => {
-    await rejection(routes.call('GET', FIGURES), 400, 'PRODUCT_INVALID')
+    await rejection(routes.call('GET', FIGURES), 400, 'PLATFORM_REQUEST_INVALID')
+    const malformed = routes.call('GET', `${FIGURES}?target=none`)
+    await rejection(malformed, 400, 'PRODUCT_INVALID')
     const absent = routes.call('GET', `${FIGURES}?target=channel:none`)
     await rejection(absent, 404, 'PRODUCT_NOT_FOUND')
   })

@@ -72,31 +72,40 @@ export interface FunctionFigure {
 }
 
 class Series {
+  readonly releaseId: string
+  readonly name: string
   lastStep = -1
   #last: Uint32Array = new Uint32Array(0)
   readonly #numbers = new Float64Array(STEPS).fill(-1)
   readonly #counts: (Uint32Array | undefined)[] = []
 
-  /** Returns the counts of the step, which may be changed. */
-  at(step: number): Uint32Array {
-    if (step === this.lastStep) return this.#last
+  constructor(releaseId: string, name: string) {
+    this.releaseId = releaseId
+    this.name = name
+  }
+
+  /** The counts of the last step, which may be changed. */
+  get last(): Uint32Array {
+    return this.#last
+  }
+
+  begin(step: number): void {
     const place = step % STEPS
     const counts = this.#counts[place]?.fill(0) ?? new Uint32Array(DURATIONS + BUCKETS)
     this.#counts[place] = counts
     this.#numbers[place] = step
     this.lastStep = step
     this.#last = counts
-    return counts
   }
 
-  sum(name: string, step: number): FunctionCounts {
+  sum(step: number): FunctionCounts {
     const sum = new Array<number>(DURATIONS + BUCKETS).fill(0)
     for (const [place, counts] of this.#counts.entries()) {
       if (counts === undefined || this.#numbers[place]! <= step - STEPS) continue
       for (const [i, count] of counts.entries()) sum[i]! += count
     }
     return {
-      function: name,
+      function: this.name,
       cached: sum[CACHED]!,
       rejected: sum[REJECTED]!,
       failed: sum[FAILED]!,
@@ -107,7 +116,8 @@ class Series {
 
 export class FunctionFigures {
   readonly #releases = new Map<string, Map<string, Series>>()
-  #functions = 0
+  /** In the order of their last steps, so that an eviction searches nothing. */
+  readonly #byUse = new Set<Series>()
 
   /** Counts a call that was executed and has ended. */
   ended(
@@ -128,39 +138,37 @@ export class FunctionFigures {
   /** Returns the Functions of the Release that were called in the last hour. */
   read(releaseId: string, nowMillis: number): FunctionCounts[] {
     const step = Math.floor(nowMillis / STEP_MILLIS)
-    return [...(this.#releases.get(releaseId) ?? [])]
-      .filter(([, { lastStep }]) => lastStep > step - STEPS)
-      .map(([name, series]) => series.sum(name, step))
+    return [...(this.#releases.get(releaseId)?.values() ?? [])]
+      .filter(({ lastStep }) => lastStep > step - STEPS)
+      .map((series) => series.sum(step))
   }
 
   #at(releaseId: string, name: string, nowMillis: number): Uint32Array {
     const step = Math.floor(nowMillis / STEP_MILLIS)
-    const known = this.#releases.get(releaseId)?.get(name)
-    return (known ?? this.#add(releaseId, name)).at(step)
+    const series = this.#releases.get(releaseId)?.get(name) ?? this.#add(releaseId, name)
+    if (series.lastStep !== step) {
+      series.begin(step)
+      this.#byUse.delete(series)
+      this.#byUse.add(series)
+    }
+    return series.last
   }
 
   #add(releaseId: string, name: string): Series {
-    if (this.#functions >= FUNCTIONS_WITH_FIGURES_MAX) this.#evict()
-    const series = new Series()
+    const [oldest] = this.#byUse.size < FUNCTIONS_WITH_FIGURES_MAX ? [] : this.#byUse
+    if (oldest !== undefined) this.#remove(oldest)
+    const series = new Series(releaseId, name)
     const functions = this.#releases.get(releaseId) ?? new Map<string, Series>()
     this.#releases.set(releaseId, functions)
     functions.set(name, series)
-    this.#functions += 1
     return series
   }
 
-  /** Forgets the Function that was called last in the earliest step. */
-  #evict(): void {
-    let [oldestRelease, oldest, oldestStep] = ['', '', Number.POSITIVE_INFINITY]
-    for (const [releaseId, functions] of this.#releases) {
-      for (const [name, { lastStep }] of functions) {
-        if (lastStep < oldestStep) [oldestRelease, oldest, oldestStep] = [releaseId, name, lastStep]
-      }
-    }
-    const functions = this.#releases.get(oldestRelease)!
-    functions.delete(oldest)
-    if (functions.size === 0) this.#releases.delete(oldestRelease)
-    this.#functions -= 1
+  #remove(series: Series): void {
+    const functions = this.#releases.get(series.releaseId)!
+    functions.delete(series.name)
+    if (functions.size === 0) this.#releases.delete(series.releaseId)
+    this.#byUse.delete(series)
   }
 }
 
