@@ -193,6 +193,7 @@ const LINES: readonly (readonly string[])[] = [
   ['files', 'get', 'missing', ...REMOTE],
   ['files', 'delete', 'missing', ...REMOTE],
   ['functions', ...REMOTE, '--target', 'channel:main'],
+  ['functions', 'stats', ...REMOTE, '--target', 'channel:main'],
   ['tables', ...REMOTE, '--target', 'channel:main'],
   ['data', 'query', 'notes', ...REMOTE, '--target', 'channel:main'],
   ['data', 'get', 'notes', 'notes_1', ...REMOTE, '--target', 'channel:main'],

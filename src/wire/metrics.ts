@@ -42,7 +42,7 @@ export const FunctionFiguresReport = schema({
       rejected: U64,
       /** Calls that ended with an error of 500 or more. */
       failed: U64,
-      /** Percentiles of the time from admission to the result; null where no call was executed. */
+      /** Percentiles of the time from admission to the result; null if no call was executed. */
       p50Micros: [U64, '|', 'null'],
       p95Micros: [U64, '|', 'null'],
       p99Micros: [U64, '|', 'null'],

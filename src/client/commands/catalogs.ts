@@ -38,11 +38,12 @@ export const functionsCommand: CommandSpec = requestCommand({
 
 export const functionFiguresCommand: CommandSpec = requestCommand({
   name: 'functions stats',
-  summary: 'Show calls, errors and durations of the Functions of a target in the last hour',
+  summary: 'Show calls, errors and durations of the Functions of a target',
   details: [
-    'Durations are those of executed calls, from their admission to their result, with an error of',
-    'at most 5 %. REJECTED are errors that a Function declares, and calls that it does not accept;',
-    'FAILED are failures of the Function and of the server. A restart of the server begins anew.',
+    'It shows the last hour. Durations are those of executed calls, from their admission to their',
+    'result, within 5 %. REJECTED are errors that a Function declares, and arguments that it does',
+    'not accept; FAILED are failures of the Function and of the server. A restart of the server',
+    'begins anew.',
     'Needs usage:read, and a server of version 0.5.0 or newer.',
   ],
   options: OPTIONS,

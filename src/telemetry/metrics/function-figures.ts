@@ -1,7 +1,7 @@
 /**
  * Counts the calls of each Function of the last hour and the distribution of their durations.
- * Functions come and go with Releases, so they cannot be names of metrics: this aggregate is bounded
- * and forgets. All times are monotonic milliseconds of this process.
+ * Functions come and go with Releases, so they cannot be names of metrics: this aggregate is
+ * bounded and forgets. All times are monotonic milliseconds of this process.
  */
 
 const STEP_MILLIS = 5 * 60_000
@@ -9,9 +9,10 @@ const STEPS = 12
 /** @limit Operations: time for which a process keeps the figures of calls of each Function */
 export const FIGURES_MILLIS = STEPS * STEP_MILLIS
 /**
- * Each has at most 10 KiB, so that all have at most 5 MiB.
+ * Each has at most 10 KiB, so that all have at most 5 MiB. Beyond the bound the one that was unused
+ * for the longest time is forgotten.
  *
- * @limit Operations: Functions with figures of their calls in a process; then the one unused for the longest time is forgotten
+ * @limit Operations: Functions whose calls a process keeps figures of
  */
 export const FUNCTIONS_WITH_FIGURES_MAX = 500
 
@@ -59,7 +60,7 @@ export interface FunctionCounts {
   readonly durations: number[]
 }
 
-/** The figures of a Function. A percentile is null where no call had a duration. */
+/** The figures of a Function. Percentiles are null if no call had a duration. */
 export interface FunctionFigure {
   readonly function: string
   readonly calls: number
@@ -116,7 +117,7 @@ class Series {
 
 export class FunctionFigures {
   readonly #releases = new Map<string, Map<string, Series>>()
-  /** In the order of their last steps, so that an eviction searches nothing. */
+  /** All of them by their last steps, so that an eviction searches nothing. */
   readonly #byUse = new Set<Series>()
 
   /** Counts a call that was executed and has ended. */

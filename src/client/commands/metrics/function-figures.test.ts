@@ -50,8 +50,8 @@ it('svc functions stats shows each called Function; control characters are escap
   )
   expect(out).toMatch(/^notes\S* +query +1 +1 +0 +0 +- +- +-$/m)
   expect(out).not.toMatch(/\u001b\[2J|\u202e/)
-  const [{ path }] = server.requests as [{ path: string }]
-  expect(path).toBe(`${server.base}/metrics/functions?target=channel%3Aproduction`)
+  const path = `${server.base}/metrics/functions?target=channel%3Aproduction`
+  expect(server.requests.map((each) => each.path)).toEqual([path])
   expect(JSON.parse((await stats('--json')).out)).toEqual(FIGURES)
 })
 
