@@ -9,20 +9,25 @@ const long = process.env.SVC_TEST_LONG === '1'
 /**
  * Folders whose test files share a process and the modules in it, since most of the time of a short
  * file is the start of a process that loads the product. Their helpers keep no state of one file.
- * Files of the engine measure and kill the runners of their process, so each has its own.
  */
 const SHARED = [
   'app-client',
+  'backups',
   'client',
+  'console',
   'database',
+  'dev',
   'documents',
+  'engine',
   'http',
   'identity',
   'product',
   'sdk',
+  'server',
   'storage',
   'system',
   'telemetry',
+  'test-kit',
   'value',
   'wire',
 ].map((folder) => `src/${folder}/**/*.test.ts`)

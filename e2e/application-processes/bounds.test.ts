@@ -1,4 +1,8 @@
-/** Bounds on Realtime connections, over all processes together. */
+/**
+ * Bounds on Realtime connections, over all processes together.
+ *
+ * @module-tag slow
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, createKey } from '../application.ts'
 import { MessageSocket } from '../live-states/message-socket.ts'

@@ -1,4 +1,8 @@
-/** `svc watch` against the compiled server, which is killed and restarted in between. */
+/**
+ * `svc watch` against the compiled server, which is killed and restarted in between.
+ *
+ * @module-tag slow
+ */
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { superviseProcess } from '../../testing/servers/supervisor.ts'

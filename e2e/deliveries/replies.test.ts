@@ -1,6 +1,8 @@
 /**
  * A service that disconnects while it waits for the result of a handler gives back its wait at
  * once, also where an application process is between it and the process that waits.
+ *
+ * @module-tag slow
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

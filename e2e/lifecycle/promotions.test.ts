@@ -2,6 +2,8 @@
  * Promotions during calls at a fixed rate, on the compiled server: no call fails, and each is
  * served by a Release that its target served between the request and its response. `npm run bench`
  * measures the effect of more frequent promotions on the calls.
+ *
+ * @module-tag slow
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

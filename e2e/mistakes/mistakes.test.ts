@@ -1,6 +1,8 @@
 /**
  * Mistakes that people make, with exactly what they read: what happened, why, and what to do next.
  * The situations are tables; one server is shared, and its programs run a few at a time.
+ *
+ * @module-tag slow
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { argv } from '../argv.ts'

@@ -1,4 +1,8 @@
-/** The metrics and the health that the compiled server reports. */
+/**
+ * The metrics and the health that the compiled server reports.
+ *
+ * @module-tag slow
+ */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Application, application, mutation, query, string } from '../application.ts'

@@ -7,6 +7,7 @@
  */
 import { afterAll, expect, test } from 'vitest'
 import { fuzz, type Random } from '../../../../testing/fuzzing/fuzz.ts'
+import { inputs } from '../../../../testing/properties.ts'
 import { withList } from '../../../app-client/live/lists.ts'
 import { WatchedQuery } from '../../../app-client/live/watched-query.ts'
 import { decodeResult } from '../../../app-client/results.ts'
@@ -40,7 +41,7 @@ fuzz(
     for (let i = 0; i < EDITS; i++) await run.step()
     run.finish()
   },
-  500,
+  inputs(500),
   100_000,
 )
 
