@@ -186,6 +186,7 @@ const FILES: readonly BlockRun[] = [
 
 const DATA: readonly BlockRun[] = [
   { block: 'svc-functions 2', commands: { 'svc functions': { prints: /messages\.list/ } } },
+  { block: 'svc-functions-stats 2' },
   { block: 'svc-tables 2' },
   { block: 'svc-data-tables 2' },
   {
