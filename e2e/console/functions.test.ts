@@ -236,9 +236,12 @@ describe.skipIf(!chromiumInstalled)(where, () => {
     await page.sees('Run the Mutation forms.add?')
     await page.sees(`--operator --target ${TARGET}`)
     await page.isAccessible('run-question')
-    await page.click('Cancel')
+    // A question that follows at once is not closed with the one before it.
+    await page.tab.evaluate(`(() => {
+      document.querySelector('dialog[open] button:not(.danger)').click()
+      document.querySelector('form button[type=submit]').click()
+    })()`)
     expect(await titles()).toEqual([])
-    await page.click('Run …')
     await page.sees('Run the Mutation forms.add?')
     await page.tab.evaluate(`(() => {
       const button = document.querySelector('dialog[open] button.danger')

@@ -7,7 +7,8 @@ import { Block, Shown } from './shown.tsx'
 
 export function QuestionDialog() {
   const asked = question.value
-  return asked === null ? null : <Asked asked={asked} />
+  // Each question has a dialog of its own, also where it follows another one at once.
+  return asked === null ? null : <Asked key={asked} asked={asked} />
 }
 
 function Asked({ asked }: { asked: Question }) {
@@ -40,7 +41,7 @@ function Asked({ asked }: { asked: Question }) {
     }
   }
   const close = (): void => {
-    question.value = null
+    if (question.value === asked) question.value = null
   }
   return (
     <dialog ref={dialog} aria-labelledby="question" onClose={close}>
@@ -56,7 +57,7 @@ function Asked({ asked }: { asked: Question }) {
       <Block text={asked.command} label="Command" />
       {failure !== null && <FailureNote failure={failure} />}
       <div class="buttons">
-        <button type="button" onClick={() => dialog.current?.close()}>
+        <button type="button" onClick={close}>
           Cancel
         </button>
         <button type="button" class="danger" disabled={isBusy} onClick={() => void act()}>
