@@ -18,6 +18,8 @@ beforeAll(async () => {
   `,
     { schema },
   )
+  // What the first call of a Release reads would be a kill too.
+  await bench.call('quick')
 })
 afterEach(() => void vi.restoreAllMocks())
 afterAll(() => bench.close())
