@@ -106,12 +106,14 @@ function callOf(name: string, options: CallOptions = {}): RunnerCall {
   }
 }
 
-/** Sends a signal to each child process. */
+/** Sends a signal to each runner of this process. */
 export function killRunners(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-      if (Number(fields[1]) === process.pid) process.kill(Number(pid), signal)
+      // Files that share this process may need its other children, such as the bundler.
+      const isRunner = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('__runner')
+      if (isRunner && Number(fields[1]) === process.pid) process.kill(Number(pid), signal)
     } catch {
       // The process has ended in the meantime.
     }

@@ -5,7 +5,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { childProcesses } from './child-processes.ts'
+import { listNewChildren } from './child-processes.ts'
 import { LocalDevelopment, notesFunctions, notesSchema } from './local-development.ts'
 
 /** Resources of the process, and the files of the root. */
@@ -21,6 +21,7 @@ const CHECKOUT_FILES = 500
 
 export class RandomSaves {
   readonly dev = new LocalDevelopment()
+  readonly #children = listNewChildren()
   readonly #random: () => number
   /** The answer of `notes.version` in the last valid state. */
   #expected = '1'
@@ -88,7 +89,7 @@ export class RandomSaves {
     return {
       residentBytes: process.memoryUsage().rss,
       descriptors: readdirSync('/proc/self/fd').length,
-      children: childProcesses().length,
+      children: this.#children().length,
       artifacts: files(join(this.dev.root, 'artifacts/sha256')).length,
     }
   }

@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { childProcesses } from '../../../testing/development/child-processes.ts'
+import { listNewChildren } from '../../../testing/development/child-processes.ts'
 import {
   LocalDevelopment,
   notesFunctions,
@@ -48,6 +48,7 @@ test('invalid source is explained, and the last valid code is still served', asy
 })
 
 test('types are checked after the code is served, and a fix is reported', async () => {
+  const children = listNewChildren()
   await dev.start({ startTypeChecker })
   const wrong = `${notesFunctions(2)}\nexport const count: string = 1`
   const found = dev.next('types')
@@ -60,7 +61,7 @@ test('types are checked after the code is served, and a fix is reported', async 
   dev.write('functions/notes.ts', wrong.replace(': string', ': number'))
   expect((await fixed).details).toEqual([])
   await dev.stop()
-  await expect.poll(childProcesses).toEqual([])
+  await expect.poll(children).toEqual([])
 })
 
 test('a schema that documents do not fit names them, and the old code is served', async () => {
@@ -217,9 +218,10 @@ test('a save whose files cannot be written is reported once and retried', async 
 })
 
 test('svc dev leaves no process and no file but the root when it stops', async () => {
+  const children = listNewChildren()
   await dev.start()
   await dev.stop()
   // The kernel removes a killed process asynchronously.
-  await expect.poll(childProcesses).toEqual([])
+  await expect.poll(children).toEqual([])
   expect(existsSync(join(dev.root, 'dev.json'))).toBe(false)
 })
