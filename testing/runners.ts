@@ -111,9 +111,10 @@ export function killRunners(signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL'): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      if (Number(fields[1]) !== process.pid) continue
       // Files that share this process may need its other children, such as the bundler.
       const isRunner = readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('__runner')
-      if (isRunner && Number(fields[1]) === process.pid) process.kill(Number(pid), signal)
+      if (isRunner) process.kill(Number(pid), signal)
     } catch {
       // The process has ended in the meantime.
     }
